@@ -1,0 +1,190 @@
+"""The base: a Transformer, its subwords and its languages, as one immutable folder known by its fingerprint.
+
+Layer 2, between the text and model layers it joins and everything that uses a base. The folder holds `base.json`,
+`model.safetensors`, `subwords.model` and a `README.md` written by `save`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from graftmt.configuration import from_mapping, to_mapping
+from graftmt.errors import CheckpointError, GraftError
+from graftmt.files import atomic_folder, read_json, write_json, write_text
+from graftmt.model import ModelConfig, Transformer
+from graftmt.text import Subwords, Tokenizer
+
+FORMAT = 1
+"""Raised when the folder's meaning changes; a reader refuses a newer one and keeps reading the older ones."""
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass
+class Base:
+    """A multilingual model that already exists. Nothing in graftmt changes its tensors after it is made."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    card: dict[str, Any] = field(default_factory=dict)
+    """What is known of it: how it was trained, on what, its scores."""
+    fingerprint: str = ""
+    """Empty until it is stored or loaded: the hash is that of the stored tensors, whatever precision runs."""
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        return self.tokenizer.languages
+
+    @classmethod
+    def create(cls, config: ModelConfig, tokenizer: Tokenizer) -> Base:
+        """A new base with fresh weights from torch's current random state."""
+        return cls(Transformer.build(config, len(tokenizer.vocabulary)), tokenizer)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str = "cpu", dtype: str = "fp32", verify: bool = True) -> Base:
+        """Reads a base folder, checks that it is whole, and puts it on `device` ready to translate.
+
+        `verify` recomputes the fingerprint, which reads every byte once more; turn it off for very large bases.
+        """
+        folder = Path(folder)
+        document = read_base_document(folder)
+        config = from_mapping(ModelConfig, document["architecture"], "architecture")
+        tokenizer = Tokenizer(Subwords.load(folder / "subwords.model"), document["languages"], document["code_placement"])
+        tensors = read_tensors(folder / "model.safetensors", "the base")
+        rows = len(tokenizer.vocabulary)
+        if document["rows"] != rows:
+            raise CheckpointError(
+                f"{folder}: base.json says {document['rows']} vocabulary rows but subwords.model and the language codes "
+                f"give {rows}; the files are not of one base. Restore the folder from a copy."
+            )
+        if verify and fingerprint(tensors, config, tokenizer) != document["fingerprint"]:
+            raise CheckpointError(
+                f"{folder}: the stored tensors do not have the fingerprint {document['fingerprint'][:16]}… of base.json; "
+                "the base was changed or damaged. Restore the folder from a copy."
+            )
+        with torch.device("meta"):
+            model = Transformer.build(config, rows)
+        load_tensors(model, {name: tensor.to(DTYPES[dtype]) for name, tensor in tensors.items()}, str(folder))
+        return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"])
+
+    def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
+        """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint."""
+        folder = Path(folder)
+        tensors = {name: tensor.to("cpu", DTYPES[dtype]).contiguous() for name, tensor in parameters(self.model).items()}
+        mark = fingerprint(tensors, self.model.config, self.tokenizer)
+        document = {
+            "kind": "base",
+            "format": FORMAT,
+            "fingerprint": mark,
+            "languages": list(self.languages),
+            "code_placement": self.tokenizer.code_placement,
+            "rows": len(self.tokenizer.vocabulary),
+            "parameters": sum(tensor.numel() for tensor in tensors.values()),
+            "dtype": dtype,
+            "architecture": to_mapping(self.model.config),
+            "card": dict(self.card if card is None else card),
+        }
+        with atomic_folder(folder) as temporary:
+            save_file(tensors, temporary / "model.safetensors")
+            (temporary / "subwords.model").write_bytes(self.tokenizer.subwords.model_bytes)
+            write_json(temporary / "base.json", document)
+            write_text(temporary / "README.md", model_card(document))
+        return mark
+
+
+def read_base_document(folder: Path) -> dict[str, Any]:
+    """base.json, checked: the right kind, a format this version can read, no key missing."""
+    if not folder.is_dir():
+        raise GraftError(f"there is no base folder {folder}; make one with `graftmt train` or `graftmt demo`.")
+    document = read_json(folder / "base.json", "the base")
+    if document.get("kind") != "base":
+        raise CheckpointError(f"{folder}/base.json is of kind {document.get('kind')!r}, not a base.")
+    if not isinstance(document.get("format"), int) or document["format"] > FORMAT:
+        raise CheckpointError(
+            f"{folder} has format {document.get('format')!r}; this version of graftmt reads up to {FORMAT}. Upgrade graftmt."
+        )
+    required = ("fingerprint", "languages", "code_placement", "rows", "architecture", "card")
+    missing = [key for key in required if key not in document]
+    if missing:
+        raise CheckpointError(f"{folder}/base.json lacks {', '.join(missing)}; restore the folder from a copy.")
+    return document
+
+
+def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
+    """A safetensors file, or an error that says it is missing or damaged."""
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise CheckpointError(f"{what}: there is no file {path}; the folder is incomplete.") from None
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(
+            f"{what}: {path} is truncated or damaged ({error}). Restore it from a copy, or go back to an earlier checkpoint."
+        ) from None
+
+
+def parameters(model: Transformer) -> dict[str, Tensor]:
+    """What is stored of a model: each parameter once, tied ones under their first name."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def load_tensors(model: Transformer, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Gives the model these tensors, in place of its own; names and shapes must agree exactly."""
+    expected = dict(model.named_parameters())
+    wrong = sorted(expected.keys() ^ tensors.keys())
+    if wrong:
+        raise CheckpointError(f"{where}: tensors missing or not expected: {', '.join(wrong[:5])}{' …' * (len(wrong) > 5)}")
+    for name, parameter in expected.items():
+        if parameter.shape != tensors[name].shape:
+            raise CheckpointError(
+                f"{where}: tensor {name} has shape {tuple(tensors[name].shape)}; "
+                f"the architecture says {tuple(parameter.shape)}."
+            )
+    # Modules that share a parameter (tied embeddings) keep sharing the new one.
+    replaced = {id(parameter): torch.nn.Parameter(tensors[name]) for name, parameter in expected.items()}
+    for module in model.modules():
+        for name, own in list(module._parameters.items()):
+            if own is not None:
+                module._parameters[name] = replaced[id(own)]
+
+
+def fingerprint(tensors: Mapping[str, Tensor], config: ModelConfig, tokenizer: Tokenizer) -> str:
+    """sha256 over the stored tensors (name, dtype, shape, bytes), the architecture and the vocabulary."""
+    digest = hashlib.sha256()
+    digest.update(json.dumps(to_mapping(config), sort_keys=True).encode())
+    digest.update(tokenizer.fingerprint.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.view(torch.uint8).flatten().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def model_card(document: Mapping[str, Any]) -> str:
+    """README.md of a base folder: what a person who finds it wants to know first."""
+    shape = document["architecture"]
+    lines = [
+        "# A graftmt base",
+        "",
+        f"A multilingual Transformer for {len(document['languages'])} languages: {', '.join(document['languages'])}.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| fingerprint | `{document['fingerprint']}` |",
+        f"| parameters | {document['parameters']:,} ({document['dtype']}) |",
+        f"| vocabulary rows | {document['rows']:,} |",
+        f"| layers | {shape['encoder_layers']} encoder, {shape['decoder_layers']} decoder, {shape['norm']}-norm |",
+        f"| width | {shape['model_dim']}, FFN {shape['ffn_dim']}, {shape['heads']} heads |",
+    ]
+    lines += [f"| {key} | {value} |" for key, value in document["card"].items() if isinstance(value, str | int | float)]
+    lines += ["", "Translate with it: `graftmt translate --base FOLDER --source XX --target YY < input > output`.", ""]
+    return "\n".join(lines)

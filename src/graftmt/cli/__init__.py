@@ -1,0 +1,1 @@
+"""Thin wiring from the command line to the package, one file per verb. The top layer."""

@@ -1,0 +1,63 @@
+"""The command line: one file per verb, wired here. The top layer."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from graftmt import __version__
+from graftmt.cli import demo, evaluate, inspect, train, translate
+from graftmt.errors import GraftError
+
+app = typer.Typer(
+    name="graftmt",
+    help="Add languages to a multilingual translation model without retraining or forgetting.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"graftmt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """What every command takes."""
+
+
+app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("translate")(translate.translate)
+app.command("evaluate")(evaluate.evaluate)
+app.command("inspect")(inspect.inspect)
+
+
+def main() -> None:
+    """Errors a user can meet are one paragraph and exit code 1; a traceback comes with --debug alone."""
+    debug = "--debug" in sys.argv
+    if debug:
+        sys.argv.remove("--debug")  # it may stand anywhere, also after the command
+    try:
+        app()
+    except GraftError as error:
+        if debug:
+            raise
+        print(f"graftmt: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): that is no error. Python must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except KeyboardInterrupt:
+        print("graftmt: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,32 @@
+"""Options that several commands share, declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+BaseFolder = Annotated[Path, typer.Option("--base", "-b", help="Folder of the base, such as runs/demo/base.")]
+Beam = Annotated[
+    int, typer.Option("--beam", help="Hypotheses kept at each step; 1 is greedy search, quicker and a little worse.")
+]
+LengthPenalty = Annotated[
+    float, typer.Option("--length-penalty", help="Scores are divided by length^penalty: above 1 favours longer output.")
+]
+MaxLength = Annotated[int, typer.Option("--max-length", help="At most so many tokens come out for a line.")]
+Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: a GPU where there is one.")]
+Precision = Annotated[str, typer.Option("--dtype", help="fp32, bf16 or fp16: the precision in which the model runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def device_name(asked: str) -> str:
+    """What `auto` means here."""
+    from graftmt.training.run import choose_device
+
+    return choose_device(asked)
+
+
+def batch_tokens(device: str) -> int:
+    """Source tokens × beam in one batch: what keeps a CPU's caches or a whole GPU busy."""
+    return 65536 if device.startswith("cuda") else 4096

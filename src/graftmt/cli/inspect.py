@@ -1,0 +1,83 @@
+"""`graftmt inspect`: what a base or a run is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graftmt.cli.common import AsJson
+from graftmt.errors import GraftError
+
+
+def inspect(
+    folder: Annotated[Path, typer.Argument(help="A base folder, or a run folder of `graftmt train`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what a folder holds: a base (fingerprint, languages, architecture, how it was trained) or a run (where it stands).
+
+    Example: graftmt inspect runs/demo/base --json
+    """
+    facts = describe(folder)
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=str(folder), show_header=False)
+    for key, value in facts.items():
+        text = ", ".join(map(str, value)) if isinstance(value, list) else value
+        shown = json.dumps(text, ensure_ascii=False) if isinstance(text, dict) else str(text)
+        table.add_row(key, shown, end_section=False)
+    Console().print(table)
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    if (folder / "base.json").is_file():
+        return describe_base(folder)
+    if (folder / "config.yaml").is_file():
+        return describe_run(folder)
+    if not folder.is_dir():
+        raise GraftError(f"there is no folder {folder}; give a base folder or a run folder.")
+    raise GraftError(f"{folder} holds neither a base (base.json) nor a run (config.yaml).")
+
+
+def describe_base(folder: Path) -> dict[str, Any]:
+    """base.json, and whether the tensors still have its fingerprint."""
+    from graftmt.base import Base, read_base_document
+
+    document = read_base_document(folder)
+    base = Base.load(folder, verify=True)
+    card = {key: value for key, value in document.pop("card").items() if key != "config"}
+    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()}
+    return {**document, "unchanged": base.fingerprint == document["fingerprint"], "bytes": sizes, "training": card}
+
+
+def describe_run(folder: Path) -> dict[str, Any]:
+    """Where a run stands: its latest checkpoint and scores."""
+    from graftmt.configuration import load_yaml
+    from graftmt.files import read_json
+    from graftmt.training.checkpoints import Checkpoints
+
+    config = load_yaml(folder / "config.yaml")
+    latest = Checkpoints(folder / "checkpoints", 1).latest()
+    facts: dict[str, Any] = {
+        "kind": "run",
+        "stages": [stage["name"] for stage in config["stages"]],
+        "checkpoint": latest.name if latest else None,
+        "base": str(folder / "base") if (folder / "base" / "base.json").is_file() else None,
+    }
+    if latest is not None:
+        state = read_json(latest / "state.json", "the checkpoint")["state"]
+        validations = state.pop("validations")
+        total = config["stages"][state["stage"]]["steps"]
+        facts |= {
+            "stage": state["stage"] + 1,
+            "step": f"{state['step']} of {total}",
+            "seconds": round(state["seconds"], 1),
+        }
+        facts |= {"best_step": state["best_step"], "last_validation": validations[-1] if validations else None}
+    return facts

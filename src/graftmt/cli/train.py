@@ -1,0 +1,56 @@
+"""`graftmt train`: a base from a configuration."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graftmt.cli.common import AsJson
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="YAML file of the run; see docs/training.md and configs/.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Changes to it: run=runs/x seed=2 stages.0.steps=500 model.size=tiny")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Stop cleanly after so many minutes; the same command goes on from there.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check and print the resolved configuration; train nothing.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a base: a multilingual Transformer and its vocabulary, from a folder of line-aligned text.
+
+    The run's folder gets config.yaml, log.jsonl, TensorBoard curves, checkpoints and, at the end, base/. A run that was stopped
+    or killed at any point goes on exactly where its last checkpoint was when the same command is given again.
+
+    Example: graftmt train configs/docs-base.yaml data.corpus=corpus run=runs/docs --minutes 8
+    """
+    from graftmt.configuration import apply_overrides, from_mapping, load_yaml, to_yaml
+    from graftmt.training import Stopped, TrainConfig, train_base
+
+    resolved = from_mapping(TrainConfig, apply_overrides(load_yaml(config), overrides or []))
+    if dry_run:
+        print(to_yaml(resolved), end="")
+        return
+
+    def say(text: str) -> None:
+        if not quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    try:
+        folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=say)
+    except Stopped as stop:
+        print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(stop.exit_code) from None
+    print(json.dumps({"base": str(folder)}) if as_json else folder)

@@ -1,0 +1,170 @@
+"""YAML and dotted overrides into frozen dataclasses, with errors that name the key and its nearest neighbour. Layer 0.
+
+The dataclass beside the code is the only declaration of an option: its fields give names, kinds and defaults.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from graftmt.errors import ConfigError, nearest
+
+T = TypeVar("T")
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """The mapping a YAML file holds."""
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no configuration file {path}; check the path.") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a folder where a YAML file was expected.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path} holds a {type(value).__name__} where a mapping of keys to values was expected.")
+    return value
+
+
+def apply_overrides(mapping: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """`a.b=value` sets mapping['a']['b']; `stages.0.steps=10` reaches into a list. Values are read as YAML."""
+    result: dict[str, Any] = _deep_copy(mapping)
+    for override in overrides:
+        dotted, equals, text = override.partition("=")
+        if not equals or not dotted:
+            raise ConfigError(f"override {override!r}: expected KEY=VALUE, such as training.steps=1000.")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"override {override!r}: the value is not valid YAML: {error}") from None
+        _set(result, dotted.split("."), value, dotted)
+    return result
+
+
+def _set(node: Any, keys: list[str], value: Any, dotted: str) -> None:
+    """Walks to the parent of the last key, making mappings on the way where there are none yet."""
+    for position, key in enumerate(keys):
+        last = position == len(keys) - 1
+        if isinstance(node, list):
+            if not key.isdigit() or int(key) >= len(node):
+                raise ConfigError(f"override {dotted}: {key!r} is not one of the {len(node)} entries, 0 to {len(node) - 1}.")
+            index: Any = int(key)
+        elif isinstance(node, dict):
+            index = key
+            if not last and node.get(key) is None:
+                node[key] = {}
+        else:
+            raise ConfigError(f"override {dotted}: {'.'.join(keys[:position])} is a value and has no key {key!r}.")
+        if last:
+            node[index] = value
+        else:
+            node = node[index]
+
+
+def _deep_copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _deep_copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_deep_copy(item) for item in value]
+    return value
+
+
+def from_mapping(kind: type[T], mapping: Mapping[str, Any], where: str = "") -> T:
+    """An instance of the dataclass `kind`; unknown keys and values of the wrong kind are errors that name the key."""
+    hints = get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for key, value in mapping.items():
+        if key not in fields:
+            hint = nearest(str(key), fields)
+            raise ConfigError(f"unknown key {_join(where, str(key))!r}{hint} Known here: {', '.join(sorted(fields))}.")
+        values[key] = _convert(hints[key], value, _join(where, key))
+    for name, field in fields.items():
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and name not in values:
+            raise ConfigError(f"the key {_join(where, name)!r} is missing and has no default; please set it.")
+    try:
+        return kind(**values)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}" if where else str(error)) from None
+
+
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+    """`value`, as YAML gave it, as the annotated kind."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _convert(next(argument for argument in arguments if argument is not type(None)), value, where)
+    if origin is Literal:
+        if value not in arguments:
+            known = [str(argument) for argument in arguments]
+            raise ConfigError(f"{where} is {value!r}{nearest(str(value), known)} Expected one of: {', '.join(known)}.")
+        return value
+    if origin is tuple:
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise ConfigError(f"{where} is {value!r}; expected a list.")
+        return tuple(_convert(arguments[0], item, f"{where}.{index}") for index, item in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where} is {value!r}; expected a mapping.")
+        return {str(key): _convert(arguments[1], item, _join(where, str(key))) for key, item in value.items()}
+    if dataclasses.is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where} is {value!r}; expected a mapping of keys to values.")
+        return from_mapping(hint, value, where)  # type: ignore[arg-type]
+    return _scalar(hint, value, where)
+
+
+def _scalar(hint: Any, value: Any, where: str) -> Any:
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is float and isinstance(value, str):
+        # YAML 1.1 reads 5e-4 as text; people write it everywhere.
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise ConfigError(f"{where} is {value!r}, a {type(value).__name__}; expected {hint.__name__}.")
+    return value
+
+
+def to_mapping(value: Any) -> Any:
+    """The plain YAML form of a configuration: the inverse of `from_mapping`."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_mapping(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init}
+    if isinstance(value, Mapping):
+        return {str(key): to_mapping(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_mapping(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def to_yaml(value: Any) -> str:
+    return yaml.safe_dump(to_mapping(value), sort_keys=False, allow_unicode=True)
+
+
+def differences(old: Any, new: Any, where: str = "") -> list[str]:
+    """The dotted keys in which two plain mappings differ, each with both values."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = [*old, *(key for key in new if key not in old)]
+        return [line for key in keys for line in differences(old.get(key), new.get(key), _join(where, str(key)))]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [
+            line for index, pair in enumerate(zip(old, new, strict=True)) for line in differences(*pair, f"{where}.{index}")
+        ]
+    return [] if old == new else [f"{where}: {old!r} then, {new!r} now"]

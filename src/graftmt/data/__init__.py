@@ -1,0 +1,24 @@
+"""Corpora: read, tokenise once, sample, batch. Layer 3."""
+
+from graftmt.data.batching import Batch, BatchMaker, BatchPlan, BatchStream
+from graftmt.data.cache import TokenizedCorpus, tokenize_corpus, unknown_rates
+from graftmt.data.corpus import Corpus, read_lines
+from graftmt.data.directions import Direction, parse_direction, select_directions
+from graftmt.data.sampling import PairSampler, temperature_probabilities
+
+__all__ = [
+    "Batch",
+    "BatchMaker",
+    "BatchPlan",
+    "BatchStream",
+    "Corpus",
+    "Direction",
+    "PairSampler",
+    "TokenizedCorpus",
+    "parse_direction",
+    "read_lines",
+    "select_directions",
+    "temperature_probabilities",
+    "tokenize_corpus",
+    "unknown_rates",
+]

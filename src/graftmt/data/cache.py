@@ -1,0 +1,152 @@
+"""Text tokenised once: per language a memory-mapped array of token ids and one of line starts. Layer 3.
+
+The cache is keyed by the content of the file and the fingerprint of the tokenizer, so it is never stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
+from graftmt.errors import DataError
+from graftmt.files import atomic_folder, read_json, write_json
+from graftmt.progress import progress
+from graftmt.text import Tokenizer
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """One language of one split: line i is ids[starts[i]:starts[i + 1]], empty where there is no translation."""
+
+    language: str
+    ids: NDArray[Any]
+    starts: NDArray[np.int64]
+    unknown_rate: float
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        return np.diff(self.starts).astype(np.int32)
+
+    def line(self, index: int) -> list[int]:
+        return [int(token) for token in self.ids[self.starts[index] : self.starts[index + 1]]]
+
+
+@dataclass(frozen=True)
+class TokenizedCorpus:
+    """One split, tokenised: what batches are made of."""
+
+    split: str
+    texts: dict[str, TokenizedText]
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        return tuple(self.texts)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.texts.values())))
+
+
+def default_cache_folder() -> Path:
+    """`$GRAFTMT_CACHE`, or graftmt's folder in the user's cache."""
+    configured = os.environ.get("GRAFTMT_CACHE")
+    return Path(configured) if configured else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "graftmt"
+
+
+def tokenize_corpus(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    folder: Path | None = None,
+    *,
+    processes: int | None = None,
+    quiet: bool = False,
+) -> TokenizedCorpus:
+    """Tokenises what is not in the cache yet, languages in parallel, and opens all of it."""
+    folder = default_cache_folder() if folder is None else folder
+    entries = {language: folder / cache_key(path, tokenizer) for language, path in corpus.files.items()}
+    missing = [language for language, entry in entries.items() if not (entry / "text.json").is_file()]
+    if missing:
+        jobs = [(str(corpus.files[language]), str(entries[language]), tokenizer) for language in missing]
+        processes = min(len(jobs), processes or os.cpu_count() or 1)
+        with progress(f"tokenising {corpus.split}", len(jobs), quiet=quiet) as report:
+            if processes == 1:
+                for done, job in enumerate(jobs, 1):
+                    _tokenize_file(*job)
+                    report.update(done, missing[done - 1])
+            else:
+                # "spawn": forking a process that holds torch's threads can deadlock.
+                with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+                    for done, _ in enumerate(pool.map(_tokenize_file, *zip(*jobs, strict=True)), 1):
+                        report.update(done, missing[done - 1])
+    texts = {language: open_text(language, entry) for language, entry in entries.items()}
+    check_equal_lengths({language: len(text) for language, text in texts.items()}, corpus)
+    return TokenizedCorpus(corpus.split, texts)
+
+
+def cache_key(path: Path, tokenizer: Tokenizer) -> str:
+    """A hash of the file's bytes and of the tokenizer."""
+    digest = hashlib.sha256(f"{FORMAT} {tokenizer.fingerprint} ".encode())
+    try:
+        with path.open("rb") as handle:
+            while block := handle.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}.") from None
+    return digest.hexdigest()[:32]
+
+
+def _tokenize_file(path: str, entry: str, tokenizer: Tokenizer) -> None:
+    """Reads, encodes and stores one file; a process of its own when several are to be done."""
+    kind = np.uint16 if len(tokenizer.vocabulary) <= 1 << 16 else np.uint32
+    ids: list[NDArray[Any]] = []
+    lengths: list[int] = []
+    chunk: list[int] = []
+    for line in read_lines(Path(path)):
+        tokens = tokenizer.encode(line)
+        lengths.append(len(tokens))
+        chunk += tokens
+        if len(chunk) > 1 << 20:
+            ids.append(np.array(chunk, dtype=kind))
+            chunk = []
+    ids.append(np.array(chunk, dtype=kind))
+    flat = np.concatenate(ids)
+    unknown = int((flat == tokenizer.vocabulary.unknown_id).sum())
+    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    with atomic_folder(Path(entry)) as temporary:
+        np.save(temporary / "ids.npy", flat)
+        np.save(temporary / "starts.npy", starts)
+        facts = {"format": FORMAT, "lines": len(lengths), "tokens": len(flat), "unknown": unknown}
+        write_json(temporary / "text.json", facts)
+
+
+def open_text(language: str, entry: Path) -> TokenizedText:
+    """Maps a cache entry into memory, checking that its parts agree."""
+    facts = read_json(entry / "text.json", "the token cache")
+    try:
+        ids = np.load(entry / "ids.npy", mmap_mode="r", allow_pickle=False)
+        starts = np.load(entry / "starts.npy", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise DataError(f"the token cache {entry} is damaged ({error}); delete that folder and run again.") from None
+    if len(starts) != facts["lines"] + 1 or len(ids) != facts["tokens"]:
+        raise DataError(f"the token cache {entry} is damaged (sizes do not agree); delete that folder and run again.")
+    return TokenizedText(language, ids, starts, facts["unknown"] / max(1, facts["tokens"]))
+
+
+def unknown_rates(corpus: TokenizedCorpus, languages: Sequence[str] | None = None) -> dict[str, float]:
+    """The share of `<unk>` among the tokens of each language."""
+    return {language: corpus.texts[language].unknown_rate for language in languages or corpus.languages}

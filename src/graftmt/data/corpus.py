@@ -1,0 +1,141 @@
+"""Line-aligned multi-parallel corpora: one file per language, line i of each the same segment, empty = missing. Layer 3."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from graftmt.errors import DataError, LanguageError, nearest
+
+ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
+"""What may follow `train.en`; the first that exists is taken."""
+
+LONGEST_LINE = 50_000
+"""Characters. A longer line is a broken file rather than a sentence, and would cost memory for nothing."""
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """The uncompressed bytes of a plain, .gz, .xz or .zst file."""
+    if path.suffix == ".gz":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if path.suffix == ".xz":
+        return cast(BinaryIO, lzma.open(path, "rb"))
+    if path.suffix == ".zst":
+        try:
+            import zstandard
+        except ImportError:
+            raise DataError(f"{path} is compressed with zstd: pip install 'graftmt[prepare]' to read it.") from None
+        return cast(BinaryIO, zstandard.open(path, "rb"))
+    return path.open("rb")
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a text file, without their ends; an error names the file and the line that cannot be read."""
+    number = 0
+    try:
+        with open_binary(path) as handle:
+            for number, raw in enumerate(handle, 1):
+                if b"\0" in raw:
+                    raise DataError(f"{path}, line {number}: a NUL byte; text was expected. Is this a binary file?")
+                try:
+                    line = raw.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    raise DataError(
+                        f"{path}, line {number}: not valid UTF-8 (byte {raw[error.start]:#04x} at column {error.start + 1}); "
+                        "convert the file to UTF-8, for instance with iconv, or drop the line in every language's file."
+                    ) from None
+                if len(line) > LONGEST_LINE:
+                    raise DataError(
+                        f"{path}, line {number}: {len(line):,} characters; at most {LONGEST_LINE:,} make sense as one segment. "
+                        "Split it, or leave the line empty in this language's file."
+                    )
+                yield line
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}; check the path.") from None
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise DataError(f"{path}: cannot be read past line {number} ({error}); the file may be truncated.") from None
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One split of a corpus: a file per language, all with the same number of lines."""
+
+    folder: Path
+    split: str
+    files: dict[str, Path]
+
+    @classmethod
+    def open(cls, folder: str | Path, split: str, languages: Sequence[str] | None = None) -> Corpus:
+        """The split's files in `folder`, named `train.en`, `train.en.txt`, with .gz, .xz or .zst; all languages or these."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise DataError(f"there is no corpus folder {folder}; expected files such as {split}.en.txt in it.")
+        found = find_files(folder, split)
+        if not found:
+            present = sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()})
+            raise DataError(
+                f"{folder} has no files of the split {split!r}, such as {split}.en.txt or {split}.en.txt.xz; "
+                f"splits seen there: {', '.join(present) or 'none'}."
+            )
+        if languages is None:
+            return cls(folder, split, found)
+        for language in languages:
+            if language not in found:
+                raise LanguageError(
+                    f"{folder} has no {split} text for language {language!r}{nearest(language, found)} "
+                    f"Languages there: {', '.join(found)}."
+                )
+        return cls(folder, split, {language: found[language] for language in languages})
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    def lines(self, language: str) -> Iterator[str]:
+        return read_lines(self.files[language])
+
+    def texts(self, languages: Iterable[str], limit: int | None = None) -> dict[str, list[str]]:
+        """The first `limit` lines of these languages in memory; unequal lengths are an error."""
+        texts = {}
+        for language in languages:
+            lines: list[str] = []
+            for line in self.lines(language):
+                if limit is not None and len(lines) == limit:
+                    break
+                lines.append(line)
+            texts[language] = lines
+        check_equal_lengths({language: len(lines) for language, lines in texts.items()}, self)
+        return texts
+
+
+def find_files(folder: Path, split: str) -> dict[str, Path]:
+    """language → file, in the order of the languages' names."""
+    languages = set()
+    for path in folder.iterdir():
+        parts = path.name.split(".")
+        if path.is_file() and len(parts) >= 2 and parts[0] == split and path.name[len(f"{split}.{parts[1]}") :] in ENDINGS:
+            languages.add(parts[1])
+    # docs-l10n and others keep a file that says where each line is from: not a language.
+    languages -= {"source", "json", "md", "tsv"}
+    return {
+        language: next(path for ending in ENDINGS if (path := folder / f"{split}.{language}{ending}").is_file())
+        for language in sorted(languages)
+    }
+
+
+def check_equal_lengths(counts: dict[str, int], corpus: Corpus) -> None:
+    """A line-aligned corpus has as many lines in each language, and at least one."""
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{corpus.files[language].name}: {count:,}" for language, count in counts.items())
+        raise DataError(
+            f"the files of {corpus.split!r} in {corpus.folder} have different numbers of lines ({listed}); line i of each must "
+            "be the same segment, with an empty line where a translation is missing."
+        )
+    if not counts or not max(counts.values()):
+        raise DataError(
+            f"the {corpus.split!r} split in {corpus.folder} is empty: no lines in {', '.join(counts) or 'any file'}."
+        )

@@ -1,0 +1,65 @@
+"""Directions, and sets of them as views of a corpus: English-centric, multi-parallel, or a list. Layer 3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from graftmt.errors import ConfigError, LanguageError, nearest
+
+
+class Direction(NamedTuple):
+    """From one language to another; written `en-fr`."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+def parse_direction(text: str, languages: Sequence[str]) -> Direction:
+    """`en-fr`, where both are among `languages`; codes may hold hyphens themselves (`zh-hant-en`)."""
+    parts = text.split("-")
+    splits = [("-".join(parts[:cut]), "-".join(parts[cut:])) for cut in range(1, len(parts))]
+    for source, target in splits:
+        if source in languages and target in languages:
+            if source == target:
+                raise LanguageError(f"direction {text!r} goes from a language to itself.")
+            return Direction(source, target)
+    known = ", ".join(sorted(languages))
+    unknown = next((code for pair in splits[:1] for code in pair if code not in languages), text)
+    raise LanguageError(
+        f"direction {text!r}: {unknown!r} is not a language here{nearest(unknown, languages)} "
+        f"Write SOURCE-TARGET with two of: {known}."
+    )
+
+
+def select_directions(view: str | Sequence[str], languages: Sequence[str], pivot: str = "en") -> list[Direction]:
+    """The directions a view means.
+
+    `english-centric` (or `PIVOT-centric`): the pivot with each other language, both ways; `multi-parallel`: every pair;
+    `to-en`, `from-en`: one way; otherwise a list of `source-target`, or one string of them with commas.
+    """
+    if isinstance(view, str):
+        centre = {"english-centric": pivot}.get(view) or (view.removesuffix("-centric") if view.endswith("-centric") else None)
+        if view == "multi-parallel":
+            return [Direction(a, b) for a in languages for b in languages if a != b]
+        if centre is not None:
+            _require(centre, languages, view)
+            others = [language for language in languages if language != centre]
+            return [d for other in others for d in (Direction(centre, other), Direction(other, centre))]
+        if view.startswith(("to-", "from-")) and view.partition("-")[2] in languages:
+            way, _, centre = view.partition("-")
+            others = [language for language in languages if language != centre]
+            return [Direction(other, centre) if way == "to" else Direction(centre, other) for other in others]
+        view = [item.strip() for item in view.split(",") if item.strip()]
+    if not view:
+        raise ConfigError("no directions were given; write for instance english-centric, multi-parallel or [en-fr, fr-en].")
+    return list(dict.fromkeys(parse_direction(item, languages) for item in view))
+
+
+def _require(language: str, languages: Sequence[str], view: str) -> None:
+    if language not in languages:
+        known = ", ".join(sorted(languages))
+        raise LanguageError(f"{view}: {language!r} is not a language here{nearest(language, languages)} Known: {known}.")

@@ -1,0 +1,43 @@
+"""How to search, and what a search gives back. Layer 3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graftmt.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """Beam 5 and length penalty 1 are the paper's (fairseq's defaults); beam 1 is greedy search."""
+
+    beam: int = 5
+    n_best: int = 1
+    length_penalty: float = 1.0
+    """A finished hypothesis scores its log-probability / length^penalty, its end counted; above 1 favours longer ones."""
+    max_length: int = 256
+    """At most this many tokens come out, the end counted."""
+    length_ratio: float = 3.0
+    """… and at most this many times the tokens that went in, plus 20: a looping model stops early on short lines."""
+    batch_tokens: int = 8192
+    """Source tokens × beam in one batch."""
+
+    def __post_init__(self) -> None:
+        if self.beam < 1 or self.max_length < 1 or self.batch_tokens < 1 or self.length_ratio < 0:
+            raise ConfigError("beam, max_length and batch_tokens must be at least 1, and length_ratio not negative.")
+        if not 1 <= self.n_best <= self.beam:
+            raise ConfigError(f"n_best is {self.n_best}; it must be between 1 and the beam, {self.beam}.")
+
+    def limit(self, source_length: int) -> int:
+        """The longest output for a source of so many tokens."""
+        return max(1, min(self.max_length, int(self.length_ratio * source_length) + 20))
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation: its tokens without prefix and end, and its score."""
+
+    tokens: list[int]
+    score: float
+    finished: bool
+    """False where it was cut at the maximum length."""

@@ -1,0 +1,172 @@
+"""Greedy and beam search over any model with `encode`, `start` and `step`. Layer 3.
+
+Both keep only unfinished sentences in the batch: a sentence that is done leaves, and the caches shrink with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from graftmt.decoding.options import Hypothesis, SearchOptions
+from graftmt.model import DecoderState, Transformer
+
+NEVER = -1.0e9
+"""A score no hypothesis has; finite, so that sums stay comparable."""
+
+
+class Forbidden:
+    """Tokens that must not come out, such as padding and language codes."""
+
+    def __init__(self, tokens: Sequence[int], device: torch.device) -> None:
+        self.tokens = torch.tensor(list(tokens), dtype=torch.long, device=device)
+
+    def log_probabilities(self, scores: Tensor) -> Tensor:
+        """(rows, V) scores → log-probabilities in fp32, whatever precision the model runs in."""
+        result = torch.log_softmax(scores.float(), dim=-1)
+        return result.index_fill_(1, self.tokens, NEVER) if len(self.tokens) else result
+
+
+@torch.inference_mode()
+def greedy_search(
+    model: Transformer, source: Tensor, prefix: Tensor, *, limits: Tensor, end: int, forbidden: Sequence[int] = ()
+) -> list[list[Hypothesis]]:
+    """The best token at each step.
+
+    source (B, S); prefix (B, P): what the decoder starts from; limits (B,): the most tokens each may give, the end counted.
+    """
+    device, batch = source.device, source.shape[0]
+    rule = Forbidden(forbidden, device)
+    state, longest = _start(model, source, prefix, limits, beam=1)
+    tokens = prefix
+    outputs = torch.full((batch, longest), end, device=device)
+    totals = torch.zeros(batch, device=device)
+    lengths = torch.zeros(batch, dtype=torch.long, device=device)
+    active = torch.arange(batch, device=device)
+    for step in range(longest):
+        best, chosen = rule.log_probabilities(model.step(tokens, state)).max(dim=-1)
+        outputs[active, step] = chosen
+        totals[active] += best
+        lengths[active] = step + 1
+        going = (chosen != end) & (limits[active] > step + 1)
+        kept = going.nonzero().flatten()
+        if len(kept) < len(active):
+            if not len(kept):
+                break
+            state.keep_sentences(kept)
+            state.reorder(kept)
+            active, chosen = active[kept], chosen[kept]
+        tokens = chosen[:, None]
+    return [
+        [_hypothesis(row[:length], total / length, end)]
+        for row, length, total in zip(outputs.tolist(), lengths.tolist(), totals.tolist(), strict=True)
+    ]
+
+
+@torch.inference_mode()
+def beam_search(
+    model: Transformer,
+    source: Tensor,
+    prefix: Tensor,
+    options: SearchOptions,
+    *,
+    limits: Tensor,
+    end: int,
+    forbidden: Sequence[int] = (),
+) -> list[list[Hypothesis]]:
+    """The `n_best` best of `beam` finished hypotheses of each sentence, best first.
+
+    At each step the 2 × beam best continuations are looked at: those among the first `beam` that end are finished, the best
+    `beam` that do not end go on. A sentence is done when it has `beam` finished ones, or at its limit, where the first `beam`
+    count as finished as they are.
+    """
+    device, beam = source.device, options.beam
+    rule = Forbidden(forbidden, device)
+    state, longest = _start(model, source, prefix, limits, beam)
+    search = _Beams(source.shape[0], beam, longest, end, device)
+    results: list[list[Hypothesis]] = [[] for _ in range(source.shape[0])]
+    tokens = prefix.repeat_interleave(beam, dim=0)
+    for step in range(longest):
+        at_limit = limits[search.sentences] <= step + 1
+        rows = search.advance(rule.log_probabilities(model.step(tokens, state)), step, at_limit, options.length_penalty)
+        done = at_limit | (search.finished_scores > NEVER / 2).all(dim=1)
+        if done.any():
+            search.collect(done, results, options.n_best)
+            kept = (~done).nonzero().flatten()
+            if not len(kept):
+                break
+            state.keep_sentences(kept)
+            search.keep(kept)
+            rows = rows.view(-1, beam)[kept].flatten()
+        state.reorder(rows)
+        tokens = search.tokens[:, :, step].reshape(-1, 1)
+    return results
+
+
+class _Beams:
+    """The running and the finished hypotheses of the sentences still in the batch (B sentences, K = beam)."""
+
+    def __init__(self, batch: int, beam: int, longest: int, end: int, device: torch.device) -> None:
+        self.beam, self.end = beam, end
+        self.sentences = torch.arange(batch, device=device)
+        self.tokens = torch.full((batch, beam, longest), end, device=device)
+        self.scores = torch.full((batch, beam), NEVER, device=device)
+        self.scores[:, 0] = 0.0  # all K start equal: only the first may speak, or each would be found K times
+        self.finished_tokens = self.tokens.clone()
+        self.finished_scores = torch.full_like(self.scores, NEVER)
+        self.finished_lengths = torch.zeros(batch, beam, dtype=torch.long, device=device)
+
+    def advance(self, log_probabilities: Tensor, step: int, at_limit: Tensor, penalty: float) -> Tensor:
+        """One step for all sentences; returns which row (B × K) each running hypothesis continues."""
+        vocabulary = log_probabilities.shape[-1]
+        totals = (log_probabilities.view(-1, self.beam, vocabulary) + self.scores[:, :, None]).flatten(1)
+        totals, places = totals.topk(2 * self.beam, dim=1)
+        parents, chosen = places // vocabulary, places % vocabulary
+        candidates = self.tokens.gather(1, parents[:, :, None].expand(-1, -1, self.tokens.shape[2]))
+        candidates[:, :, step] = chosen
+        ended = chosen == self.end
+
+        finishing = (ended | at_limit[:, None])[:, : self.beam]
+        normalised = torch.where(finishing, totals[:, : self.beam] / (step + 1) ** penalty, NEVER)
+        self._finish(candidates[:, : self.beam], normalised, step + 1)
+
+        self.scores, order = totals.masked_fill(ended, NEVER).topk(self.beam, dim=1)
+        self.tokens = candidates.gather(1, order[:, :, None].expand(-1, -1, candidates.shape[2]))
+        first_rows = torch.arange(len(parents), device=parents.device)[:, None] * self.beam
+        return (parents.gather(1, order) + first_rows).flatten()
+
+    def _finish(self, tokens: Tensor, scores: Tensor, length: int) -> None:
+        """Merges new finished hypotheses into the best K so far."""
+        lengths = torch.full_like(self.finished_lengths, length)
+        self.finished_scores, order = torch.cat([self.finished_scores, scores], dim=1).topk(self.beam, dim=1)
+        self.finished_lengths = torch.cat([self.finished_lengths, lengths], dim=1).gather(1, order)
+        every = order[:, :, None].expand(-1, -1, tokens.shape[2])
+        self.finished_tokens = torch.cat([self.finished_tokens, tokens], dim=1).gather(1, every)
+
+    def collect(self, done: Tensor, results: list[list[Hypothesis]], n_best: int) -> None:
+        """Writes the hypotheses of the sentences that are done to `results`."""
+        for index in done.nonzero().flatten().tolist():
+            rows, lengths = self.finished_tokens[index].tolist(), self.finished_lengths[index].tolist()
+            scores = self.finished_scores[index].tolist()
+            results[int(self.sentences[index])] = [
+                _hypothesis(rows[rank][: lengths[rank]], scores[rank], self.end)
+                for rank in range(n_best)
+                if scores[rank] > NEVER / 2
+            ]
+
+    def keep(self, sentences: Tensor) -> None:
+        for name in ("sentences", "tokens", "scores", "finished_tokens", "finished_scores", "finished_lengths"):
+            setattr(self, name, getattr(self, name)[sentences])
+
+
+def _start(model: Transformer, source: Tensor, prefix: Tensor, limits: Tensor, beam: int) -> tuple[DecoderState, int]:
+    longest = int(limits.max())
+    memory, mask = model.encode(source)
+    return model.start(memory, mask, beam=beam, capacity=prefix.shape[1] + longest), longest
+
+
+def _hypothesis(tokens: list[int], score: float, end: int) -> Hypothesis:
+    finished = bool(tokens) and tokens[-1] == end
+    return Hypothesis(tokens[:-1] if finished else tokens, score, finished)

@@ -1,0 +1,36 @@
+"""The errors a user can meet. Layer 0: everything may import this, it imports nothing of ours."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GraftError(Exception):
+    """Something a user did or met, said in one paragraph: what, got, expected, what to do next."""
+
+
+class ConfigError(GraftError):
+    """A configuration that cannot be meant: an unknown key, a value of the wrong kind or range."""
+
+
+class DataError(GraftError):
+    """A corpus, file or line that cannot be used as it is."""
+
+
+class LanguageError(GraftError):
+    """A language that is not known where it was asked for."""
+
+
+class CheckpointError(GraftError):
+    """A checkpoint or model folder that is damaged, incomplete or of another model."""
+
+
+class TrainingError(GraftError):
+    """Training that cannot go on, such as a loss that is not finite."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A ready-made hint, ``; did you mean 'x'?``, or nothing where no known name is close."""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {matches[0]!r}?" if matches else ""

@@ -1,0 +1,133 @@
+"""BLEU and chrF of one translation direction, computed by sacreBLEU and never without its signature. Layer 1."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from graftmt.errors import ConfigError, DataError, GraftError, nearest
+
+# Primary subtags, because a prefix is not enough: `zha` is Zhuang, which is written in Latin script.
+CHINESE = frozenset({"zh", "zho", "chi", "cmn", "yue"})
+JAPANESE = frozenset({"ja", "jpn"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One corpus-level score, from 0 to 100, with the signature that lets others compute the same."""
+
+    metric: str
+    value: float
+    signature: str
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.value <= 100, f"{self.metric} is {self.value}, outside 0 to 100"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectionScores:
+    """How well one direction translates a test set of `lines` lines."""
+
+    source: str
+    target: str
+    lines: int
+    bleu: float
+    chrf: float
+    bleu_signature: str
+    chrf_signature: str
+
+    @property
+    def direction(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+def score_direction(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    source: str,
+    target: str,
+    tokenize: str | None = None,
+) -> DirectionScores:
+    """Scores detokenised `hypotheses` against `references`, line by line; `tokenize` is BLEU's tokeniser.
+
+    Empty lines are scored as sacreBLEU scores them: leave out lines whose translation is missing beforehand.
+    """
+    _check_lines(hypotheses, references, f"{source}-{target}")
+    bleu = score_bleu(hypotheses, references, tokenize=tokenize or default_tokenizer(target))
+    chrf = score_chrf(hypotheses, references)
+    return DirectionScores(
+        source=source,
+        target=target,
+        lines=len(hypotheses),
+        bleu=bleu.value,
+        chrf=chrf.value,
+        bleu_signature=bleu.signature,
+        chrf_signature=chrf.signature,
+    )
+
+
+def score_bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> Score:
+    """Corpus BLEU with sacreBLEU's defaults. A corpus without a single 4-gram scores 0, even against itself."""
+    _check_lines(hypotheses, references, "BLEU")
+    return _score("BLEU", _bleu(tokenize), hypotheses, references)
+
+
+def score_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """Corpus chrF2 with sacreBLEU's defaults: character n-grams up to 6, no word n-grams."""
+    _check_lines(hypotheses, references, "chrF")
+    return _score("chrF", CHRF(), hypotheses, references)
+
+
+def default_tokenizer(target: str) -> str:
+    """BLEU's tokeniser for a target language; the signature states which one it was.
+
+    Without MeCab, Japanese is scored on characters: 13a would take a whole sentence for one word.
+    """
+    primary = re.split(r"[-_]", target.lower(), maxsplit=1)[0]
+    if primary in CHINESE:
+        return "zh"
+    if primary in JAPANESE:
+        return "ja-mecab" if _installed("MeCab") and _installed("ipadic") else "char"
+    return "13a"
+
+
+def _bleu(tokenize: str) -> BLEU:
+    known = sorted(BLEU.TOKENIZERS)
+    if tokenize not in known:
+        raise ConfigError(f"BLEU has no tokeniser {tokenize!r}; sacreBLEU knows: {', '.join(known)}{nearest(tokenize, known)}")
+    try:
+        return BLEU(tokenize=tokenize)
+    except (ImportError, RuntimeError, OSError) as error:  # a missing package, or a model that cannot be downloaded
+        reason = " ".join(str(error).split())
+        raise GraftError(
+            f"BLEU's tokeniser {tokenize!r} cannot be used here: {reason} "
+            "Install what it asks for, or choose another tokeniser, such as 13a or char."
+        ) from error
+
+
+def _score(name: str, metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    # Rounding in sacreBLEU's logarithms puts a perfect score a hair above 100.
+    value = min(100.0, float(result.score))
+    # The signature comes after the score: only then is the number of references known.
+    return Score(metric=name, value=value, signature=str(metric.get_signature()))
+
+
+def _check_lines(hypotheses: Sequence[str], references: Sequence[str], what: str) -> None:
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"{what}: {len(hypotheses)} hypotheses cannot be scored against {len(references)} references; "
+            "both need one line per segment, in the same order."
+        )
+    if not hypotheses:
+        raise DataError(f"{what}: 0 hypotheses and 0 references leave nothing to score; check the test set.")
+
+
+def _installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None

@@ -1,0 +1,121 @@
+"""A table as a value, rendered for the terminal, for Markdown or as TSV; and the table of scores. Layer 1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from graftmt.evaluation.matrix import averages
+from graftmt.evaluation.metrics import DirectionScores
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+Alignment = Literal["left", "center", "right"]
+
+# What Markdown would take for markup is escaped: a cell is plain text. Backslashes too, or `\|` in a cell would end it.
+_MARKDOWN_MARKUP = re.compile(r"[\\<*`]")
+_MARKDOWN_RULES: dict[Alignment, str] = {"left": ":---", "center": ":---:", "right": "---:"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    name: str
+    alignment: Alignment = "left"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Cells are plain text, one per column; `notes` are lines that belong under the table, such as signatures."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            assert len(row) == len(self.columns), f"{len(row)} cells in {row}, {len(self.columns)} columns"
+
+    def markdown(self) -> str:
+        """A GitHub-flavoured table under its title, the notes as a list below."""
+        lines = [f"### {_markdown_text(self.title)}", ""] if self.title else []
+        lines.append(_markdown_row([_markdown_cell(column.name) for column in self.columns]))
+        lines.append(_markdown_row([_MARKDOWN_RULES[column.alignment] for column in self.columns]))
+        lines += [_markdown_row([_markdown_cell(cell) for cell in row]) for row in self.rows]
+        if self.notes:
+            lines += ["", *(f"- {_markdown_text(note)}" for note in self.notes)]
+        return "\n".join(lines) + "\n"
+
+    def tsv(self) -> str:
+        """A header and the rows, for other programs; notes follow as `#` lines, the title is left out."""
+        rows = [tuple(column.name for column in self.columns), *self.rows]
+        lines = ["\t".join(_one_line(cell) for cell in row) for row in rows]
+        return "\n".join([*lines, *(f"# {_one_line(note)}" for note in self.notes)]) + "\n"
+
+    def rich(self) -> Group:
+        """For `rich.print` or a rich console; cells are never read as rich markup."""
+        from rich.console import Group
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        table = RichTable(title=Text(self.title) if self.title else None)
+        for column in self.columns:
+            table.add_column(Text(column.name), justify=column.alignment)
+        for row in self.rows:
+            table.add_row(*(Text(cell) for cell in row))
+        # Not as the table's caption, which would be broken to the table's width: signatures are there to be copied.
+        return Group(table, *(Text(note) for note in self.notes))
+
+
+def score_table(scores: Sequence[DirectionScores], *, title: str = "Scores", pivot: str = "en") -> Table:
+    """One row per direction in the order given, then the averages; the signatures are its notes."""
+    name = pivot.upper()
+    labels = {"to_pivot": f"→{name}", "from_pivot": f"←{name}", "non_pivot": f"/{name}", "all": "all"}
+    rows = [(score.direction, str(score.lines), f"{score.bleu:.1f}", f"{score.chrf:.1f}") for score in scores]
+    for group, average in averages(scores, pivot).items():
+        directions = f"{average.directions} direction{'s' if average.directions > 1 else ''}"
+        label = f"{labels[group]}, mean of {directions}"
+        rows.append((label, "", f"{average.bleu:.1f}", f"{average.chrf:.1f}"))
+    return Table(
+        title=title,
+        columns=(
+            Column(name="direction"),
+            Column(name="lines", alignment="right"),
+            Column(name="BLEU", alignment="right"),
+            Column(name="chrF", alignment="right"),
+        ),
+        rows=tuple(rows),
+        notes=_signature_notes(scores),
+    )
+
+
+def _signature_notes(scores: Sequence[DirectionScores]) -> tuple[str, ...]:
+    """Each signature once; where directions differ, as Chinese does by its tokeniser, it says whose it is."""
+    directions: dict[tuple[str, str], list[str]] = {}
+    for score in scores:
+        directions.setdefault(("BLEU", score.bleu_signature), []).append(score.direction)
+        directions.setdefault(("chrF", score.chrf_signature), []).append(score.direction)
+    return tuple(
+        f"{metric} {signature}" + ("" if len(names) == len(scores) else f" ({', '.join(names)})")
+        for (metric, signature), names in sorted(directions.items())
+    )
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _markdown_cell(text: str) -> str:
+    return _markdown_text(text).replace("|", r"\|")
+
+
+def _markdown_text(text: str) -> str:
+    return _MARKDOWN_MARKUP.sub(r"\\\g<0>", _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    """Tabs and line breaks would end a cell or a row."""
+    return re.sub(r"[\t\r\n]+", " ", text)

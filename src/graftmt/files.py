@@ -1,0 +1,99 @@
+"""Files that are either whole or not there: atomic writes and checked reads. Layer 0."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graftmt.errors import GraftError
+
+
+def _failed(path: Path, error: OSError) -> GraftError:
+    reason = error.strerror or str(error)
+    return GraftError(
+        f"could not write {path}: {reason}. Nothing that was there before has changed; "
+        "free some space or choose another folder, then run the same command again."
+    )
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yields a temporary path beside `path`; it takes its name when the block ends well, and is removed otherwise."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        _synchronise(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise _failed(path, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """The same for a folder: the new one replaces the old one whole."""
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+        temporary.chmod(0o755)
+        yield temporary
+        for written in temporary.iterdir():
+            if written.is_file():
+                _synchronise(written)
+        _replace_folder(temporary, path)
+    except OSError as error:
+        raise _failed(path, error) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _replace_folder(new: Path, path: Path) -> None:
+    """rename(2) does not replace a folder that has files, so the old one steps aside first."""
+    if not path.exists():
+        os.replace(new, path)
+        return
+    aside = path.with_name(f".{path.name}.{os.getpid()}.old")
+    shutil.rmtree(aside, ignore_errors=True)
+    os.replace(path, aside)
+    os.replace(new, path)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _synchronise(path: Path) -> None:
+    """Bytes reach the disk before the name does, so that a power cut leaves the old file or the new one."""
+    with path.open("rb") as handle:
+        os.fsync(handle.fileno())
+
+
+def write_text(path: Path, text: str) -> None:
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """A JSON object, or an error that says which file is missing or damaged; `what` names it for a person."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise GraftError(f"{what}: there is no file {path}; check the path.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise GraftError(f"{what}: {path} is damaged ({error}); restore it from a copy or make it again.") from None
+    except OSError as error:
+        raise GraftError(f"{what}: cannot read {path}: {error.strerror}.") from None
+    if not isinstance(value, dict):
+        raise GraftError(f"{what}: {path} holds a {type(value).__name__} where an object was expected.")
+    return value

@@ -1,0 +1,52 @@
+"""The architecture of a Transformer as a checked value, and the sizes that have names. Layer 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from graftmt.errors import ConfigError, nearest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Every architectural choice. A superset that fairseq, M2M-100, NLLB-200, mBART and Marian models fit into."""
+
+    model_dim: int = 512
+    ffn_dim: int = 2048
+    heads: int = 8
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    norm: Literal["pre", "post"] = "pre"
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    embeddings: Literal["tied", "tied-target", "separate"] = "tied"
+    """tied: source, target and output share one matrix; tied-target: target and output do; separate: three matrices."""
+    scale_embeddings: bool = True
+    position_offset: int = 2
+    """Number of the first position: fairseq counts from padding_idx + 1 = 2, Marian from 0."""
+    norm_epsilon: float = 1e-5
+    output_bias: bool = False
+    padding_id: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("model_dim", "ffn_dim", "heads", "encoder_layers", "decoder_layers"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; expected at least 1.")
+        if self.model_dim % self.heads or self.model_dim % 2:
+            raise ConfigError(f"model_dim {self.model_dim} must be even and a multiple of heads {self.heads}.")
+
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"model_dim": 128, "ffn_dim": 512, "heads": 4, "encoder_layers": 2, "decoder_layers": 2},
+    "iwslt": {"model_dim": 512, "ffn_dim": 1024, "heads": 4, "encoder_layers": 6, "decoder_layers": 6},
+    "base": {"model_dim": 512, "ffn_dim": 2048, "heads": 8, "encoder_layers": 6, "decoder_layers": 6},
+    "big": {"model_dim": 1024, "ffn_dim": 4096, "heads": 16, "encoder_layers": 6, "decoder_layers": 6},
+    "big-12-2": {"model_dim": 1024, "ffn_dim": 4096, "heads": 16, "encoder_layers": 12, "decoder_layers": 2},
+}
+
+
+def named_size(name: str, **changes: Any) -> ModelConfig:
+    """One of `SIZES`, with changes: `named_size("base", norm="post")`."""
+    if name not in SIZES:
+        raise ConfigError(f"unknown model size {name!r}{nearest(name, SIZES)} Known sizes: {', '.join(SIZES)}.")
+    return ModelConfig(**{**SIZES[name], **changes})

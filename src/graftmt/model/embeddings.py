@@ -1,0 +1,65 @@
+"""Token embeddings with sinusoidal positions, and the output projection. Layer 1."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def sinusoidal_positions(length: int, dim: int, first: int) -> Tensor:
+    """(length, D): the sine half and the cosine half side by side, as in fairseq; positions count from `first`."""
+    half = dim // 2
+    frequencies = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
+    angles = torch.arange(first, first + length, dtype=torch.float)[:, None] * frequencies[None]
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+class Positions(nn.Module):
+    """A table of positions that grows when a longer text comes; never stored with the weights."""
+
+    table: Tensor
+
+    def __init__(self, dim: int, first: int, length: int = 512) -> None:
+        super().__init__()
+        self.dim, self.first = dim, first
+        # Always real memory, also while a model is built on the meta device to be filled from a file.
+        with torch.device("cpu"):
+            self.register_buffer("table", sinusoidal_positions(length, dim, first), persistent=False)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """x (B, T, D) → x plus the positions start … start + T."""
+        end = start + x.shape[1]
+        if end > self.table.shape[0]:
+            longer = sinusoidal_positions(max(end, 2 * self.table.shape[0]), self.dim, self.first)
+            self.table = longer.to(self.table)
+        return x + self.table[start:end].to(x.dtype)
+
+
+class Embedding(nn.Module):
+    """One matrix of V rows: the tokens of one side. Initialised N(0, D^-0.5), the padding row 0."""
+
+    def __init__(self, rows: int, dim: int, padding_id: int) -> None:
+        super().__init__()
+        self.padding_id = padding_id
+        self.weight = nn.Parameter(torch.empty(rows, dim))
+        nn.init.normal_(self.weight, std=dim**-0.5)
+        with torch.no_grad():
+            self.weight[padding_id].zero_()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return F.embedding(ids, self.weight, padding_idx=self.padding_id)
+
+
+class Projection(nn.Module):
+    """Hidden states → scores over the target vocabulary; `weight` may be the embedding's own."""
+
+    def __init__(self, weight: nn.Parameter, bias: bool) -> None:
+        super().__init__()
+        self.weight = weight
+        self.bias = nn.Parameter(torch.zeros(weight.shape[0])) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)

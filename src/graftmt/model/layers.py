@@ -1,0 +1,100 @@
+"""Encoder and decoder layers, pre- or post-norm. Layer 1: they know nothing of training or packs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graftmt.model.attention import Attention, SelfAttentionCache
+from graftmt.model.configuration import ModelConfig
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with an activation between."""
+
+    def __init__(self, dim: int, hidden: int, activation: str) -> None:
+        super().__init__()
+        self.up = nn.Linear(dim, hidden)
+        self.down = nn.Linear(hidden, dim)
+        self.activation = ACTIVATIONS[activation]
+        for projection in (self.up, self.down):
+            nn.init.xavier_uniform_(projection.weight)
+            nn.init.zeros_(projection.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.activation(self.up(x)))  # type: ignore[no-any-return]
+
+
+class _Layer(nn.Module):
+    """What both kinds of layer share: where the norm stands, and dropout before each residual sum."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.pre_norm = config.norm == "pre"
+        self.dropout = nn.Dropout(0.0)
+        self.self_attention = Attention(config.model_dim, config.heads)
+        self.self_norm = nn.LayerNorm(config.model_dim, eps=config.norm_epsilon)
+        self.ffn = FeedForward(config.model_dim, config.ffn_dim, config.activation)
+        self.ffn_norm = nn.LayerNorm(config.model_dim, eps=config.norm_epsilon)
+
+    def before(self, x: Tensor, norm: nn.LayerNorm) -> Tensor:
+        return norm(x) if self.pre_norm else x
+
+    def after(self, x: Tensor, change: Tensor, norm: nn.LayerNorm) -> Tensor:
+        x = x + self.dropout(change)
+        return x if self.pre_norm else norm(x)
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        return self.after(x, self.ffn(self.before(x, self.ffn_norm)), self.ffn_norm)
+
+
+class EncoderLayer(_Layer):
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """x (B, S, D), mask (B, 1, 1, S) or None where nothing is padded."""
+        hidden = self.before(x, self.self_norm)
+        x = self.after(x, self.self_attention(hidden, hidden, mask), self.self_norm)
+        return self.feed_forward(x)
+
+
+@dataclass
+class LayerCache:
+    """What one decoder layer remembers while decoding."""
+
+    self_attention: SelfAttentionCache
+    memory_keys: Tensor
+    """(B, H, S, D/H), once per sentence: the hypotheses of a sentence read it as queries of one attention."""
+    memory_values: Tensor
+
+
+class DecoderLayer(_Layer):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.cross_attention = Attention(config.model_dim, config.heads)
+        self.cross_norm = nn.LayerNorm(config.model_dim, eps=config.norm_epsilon)
+
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
+        """x (B, T, D), memory (B, S, D). Padding stands at the end, so the causal mask alone hides it from real tokens."""
+        hidden = self.before(x, self.self_norm)
+        x = self.after(x, self.self_attention(hidden, hidden, causal=True), self.self_norm)
+        hidden = self.before(x, self.cross_norm)
+        x = self.after(x, self.cross_attention(hidden, memory, memory_mask), self.cross_norm)
+        return self.feed_forward(x)
+
+    def step(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None, beam: int) -> Tensor:
+        """The next t tokens of B sentences × `beam` hypotheses: x (B × beam, t, D) → the same shape."""
+        tokens = x.shape[1]
+        hidden = self.before(x, self.self_norm)
+        keys, values = cache.self_attention.append(*self.self_attention.project_memory(hidden))
+        # Several tokens at once only happen at the start (the prefix), where plain causal attention is right.
+        mixed = self.self_attention.attend(hidden, keys, values, None, causal=tokens > 1)
+        x = self.after(x, mixed, self.self_norm)
+        hidden = self.before(x, self.cross_norm)
+        by_sentence = hidden.unflatten(0, (-1, beam)).flatten(1, 2)
+        mixed = self.cross_attention.attend(by_sentence, cache.memory_keys, cache.memory_values, memory_mask)
+        x = self.after(x, mixed.unflatten(1, (beam, tokens)).flatten(0, 1), self.cross_norm)
+        return self.feed_forward(x)

@@ -1,0 +1,169 @@
+"""The one Transformer: encoder, decoder, embeddings and projection, each a part that can be shared or swapped. Layer 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from graftmt.model.attention import SelfAttentionCache
+from graftmt.model.configuration import ModelConfig
+from graftmt.model.embeddings import Embedding, Positions, Projection
+from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
+
+
+@dataclass
+class DecoderState:
+    """All a decoder remembers between steps: one cache a layer, for `beam` hypotheses of each sentence."""
+
+    layers: list[LayerCache]
+    memory_mask: Tensor | None
+    beam: int
+    position: int = 0
+
+    def reorder(self, rows: Tensor) -> None:
+        """Hypothesis i becomes what hypothesis rows[i] was."""
+        for layer in self.layers:
+            layer.self_attention.reorder(rows)
+
+    def keep_sentences(self, sentences: Tensor) -> None:
+        """Drops every sentence but these; their hypotheses are to be chosen with `reorder`."""
+        for layer in self.layers:
+            layer.memory_keys = layer.memory_keys.index_select(0, sentences)
+            layer.memory_values = layer.memory_values.index_select(0, sentences)
+        if self.memory_mask is not None:
+            self.memory_mask = self.memory_mask.index_select(0, sentences)
+
+
+class Encoder(nn.Module):
+    """Layers in order, then (pre-norm) one last norm. Any module with a layer's signature can stand in the list."""
+
+    def __init__(self, layers: Sequence[nn.Module], norm: nn.LayerNorm | None) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x if self.norm is None else self.norm(x)
+
+
+class Decoder(nn.Module):
+    """The same for the decoder, with `step` for one token at a time."""
+
+    def __init__(self, layers: Sequence[nn.Module], norm: nn.LayerNorm | None) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
+
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, memory, memory_mask)
+        return x if self.norm is None else self.norm(x)
+
+    def start(self, memory: Tensor, memory_mask: Tensor | None, beam: int, capacity: int) -> DecoderState:
+        """Projects the memory once for each layer and allocates room for `capacity` tokens."""
+        caches = []
+        for layer in self.layers:
+            keys, values = layer.cross_attention.project_memory(memory)  # type: ignore[operator, union-attr]
+            rows, heads, head_dim = memory.shape[0] * beam, keys.shape[1], keys.shape[3]
+            caches.append(LayerCache(SelfAttentionCache(rows, heads, capacity, head_dim, keys), keys, values))
+        return DecoderState(caches, memory_mask, beam)
+
+    def step(self, x: Tensor, state: DecoderState) -> Tensor:
+        for layer, cache in zip(self.layers, state.layers, strict=True):
+            x = layer.step(x, cache, state.memory_mask, state.beam)  # type: ignore[operator]
+        state.position += x.shape[1]
+        return x if self.norm is None else self.norm(x)
+
+
+class Transformer(nn.Module):
+    """Source ids → memory → target scores.
+
+    `build` makes a new one; the constructor takes parts, so that a model for one direction can share a base's tensors
+    and bring its own embeddings or layers.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        source_embedding: Embedding,
+        target_embedding: Embedding,
+        encoder: Encoder,
+        decoder: Decoder,
+        projection: Projection,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.scale = math.sqrt(config.model_dim) if config.scale_embeddings else 1.0
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.encoder = encoder
+        self.decoder = decoder
+        self.projection = projection
+        self.positions = Positions(config.model_dim, config.position_offset)
+        self.dropout = nn.Dropout(0.0)
+
+    @classmethod
+    def build(cls, config: ModelConfig, source_rows: int, target_rows: int | None = None) -> Transformer:
+        """A freshly initialised model; `target_rows` differs from `source_rows` only where embeddings are not tied."""
+        target_rows = source_rows if target_rows is None else target_rows
+        assert target_rows == source_rows or config.embeddings != "tied", "tied embeddings have one vocabulary"
+        dim = config.model_dim
+
+        def last_norm() -> nn.LayerNorm | None:
+            return nn.LayerNorm(dim, eps=config.norm_epsilon) if config.norm == "pre" else None
+
+        source = Embedding(source_rows, dim, config.padding_id)
+        target = source if config.embeddings == "tied" else Embedding(target_rows, dim, config.padding_id)
+        separate = config.embeddings == "separate"
+        output = Embedding(target_rows, dim, config.padding_id).weight if separate else target.weight
+        return cls(
+            config,
+            source_embedding=source,
+            target_embedding=target,
+            encoder=Encoder([EncoderLayer(config) for _ in range(config.encoder_layers)], last_norm()),
+            decoder=Decoder([DecoderLayer(config) for _ in range(config.decoder_layers)], last_norm()),
+            projection=Projection(output, config.output_bias),
+        )
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """source (B, S) and target (B, T) ids, padded at the end → scores (B, T, V) for the token after each."""
+        memory, mask = self.encode(source)
+        return self.projection(self.decode(target, memory, mask))  # type: ignore[no-any-return]
+
+    def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S) ids → memory (B, S, D) and its mask (B, 1, 1, S)."""
+        mask = (source != self.config.padding_id)[:, None, None, :]
+        return self.encoder(self._embed(self.source_embedding, source), mask), mask
+
+    def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
+        """(B, T) ids → hidden states (B, T, D), before the projection."""
+        return self.decoder(self._embed(self.target_embedding, target), memory, memory_mask)  # type: ignore[no-any-return]
+
+    def start(self, memory: Tensor, memory_mask: Tensor | None, *, beam: int, capacity: int) -> DecoderState:
+        """The state with which `step` begins."""
+        return self.decoder.start(memory, memory_mask, beam, capacity)
+
+    def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        """tokens (B × beam, t): the next ones of each hypothesis → scores (B × beam, V) for the one after the last."""
+        x = self._embed(self.target_embedding, tokens, state.position)
+        return self.projection(self.decoder.step(x, state)[:, -1])  # type: ignore[no-any-return]
+
+    def _embed(self, embedding: Embedding, ids: Tensor, start: int = 0) -> Tensor:
+        return self.dropout(self.positions(embedding(ids) * self.scale, start))  # type: ignore[no-any-return]
+
+    def set_dropout(self, probability: float) -> None:
+        """Dropout belongs to a training run, not to the architecture."""
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = probability
+
+    @property
+    def device(self) -> torch.device:
+        return self.source_embedding.weight.device

@@ -1,0 +1,88 @@
+"""Progress for people: a rich bar on a terminal, plain lines elsewhere, always on standard error. Layer 0."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """What a long piece of work reports to."""
+
+    def update(self, done: int, note: str = "") -> None:
+        """`done` of the total is finished; `note` says what is worth knowing now."""
+
+    def message(self, text: str) -> None:
+        """A line that stays."""
+
+
+class PlainProgress:
+    """Lines on standard error, at most one every `seconds`."""
+
+    def __init__(self, title: str, total: int, seconds: float = 10.0) -> None:
+        self.title, self.total, self.seconds = title, total, seconds
+        self.last = time.monotonic()
+
+    def update(self, done: int, note: str = "") -> None:
+        now = time.monotonic()
+        if now - self.last < self.seconds and done < self.total:
+            return
+        self.last = now
+        total = f"/{self.total:,}" if self.total else ""
+        self.message(f"{self.title}: {done:,}{total}{'  ' + note if note else ''}")
+
+    def message(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+class SilentProgress:
+    """For callers that want none."""
+
+    def update(self, done: int, note: str = "") -> None:
+        pass
+
+    def message(self, text: str) -> None:
+        pass
+
+
+class BarProgress:
+    """A rich bar with rate, elapsed and remaining time."""
+
+    def __init__(self, title: str, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self.bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.task = self.bar.add_task(title, total=total or None, note="")
+
+    def update(self, done: int, note: str = "") -> None:
+        self.bar.update(self.task, completed=done, note=note)
+
+    def message(self, text: str) -> None:
+        self.bar.console.print(text, highlight=False, markup=False)
+
+
+@contextmanager
+def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Progress]:
+    """The progress that fits where standard error goes."""
+    if quiet:
+        yield SilentProgress()
+    elif sys.stderr.isatty():
+        bar = BarProgress(title, total)
+        with bar.bar:
+            yield bar
+    else:
+        yield PlainProgress(title, total)

@@ -1,0 +1,26 @@
+"""Strings ↔ rows: casing, segments, subwords, vocabularies, language codes. Layer 1; knows nothing of tensors.
+
+`train_subwords` learns a `Subwords`; a `Tokenizer` adds languages to it and is what the other folders use.
+"""
+
+from __future__ import annotations
+
+from graftmt.text.learning import train_subwords
+from graftmt.text.subwords import Subwords, normalise
+from graftmt.text.tokenizer import CodePlacement, PieceCounts, Tokenizer
+from graftmt.text.vocabulary import BEGINNING_ID, END_ID, PADDING_ID, UNKNOWN_ID, Vocabulary, code_symbol
+
+__all__ = [
+    "BEGINNING_ID",
+    "END_ID",
+    "PADDING_ID",
+    "UNKNOWN_ID",
+    "CodePlacement",
+    "PieceCounts",
+    "Subwords",
+    "Tokenizer",
+    "Vocabulary",
+    "code_symbol",
+    "normalise",
+    "train_subwords",
+]

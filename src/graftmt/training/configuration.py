@@ -1,0 +1,170 @@
+"""A training run as one checked value: what a YAML file and its overrides become. Layer 4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from graftmt.errors import ConfigError
+from graftmt.model import ModelConfig, named_size
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Which text."""
+
+    corpus: Path
+    """A folder of line-aligned files: train.en.txt, train.fr.txt.xz, valid.en.txt, …"""
+    languages: tuple[str, ...] | None = None
+    """All that the folder has, unless named."""
+    exclude: tuple[str, ...] = ()
+    """… but not these: languages to be added later."""
+    pivot: str = "en"
+    """The centre of `english-centric` directions and of averages."""
+    max_length: int = 256
+    """Pairs with more tokens on a side are left out of training."""
+    cache: Path | None = None
+    """Where tokenised text is kept; $GRAFTMT_CACHE or the user's cache folder unless set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubwordConfig:
+    """The shared vocabulary, made from the training text."""
+
+    merges: int = 32000
+    temperature: float = 5.0
+    min_character_count: int = 10
+    """Characters seen at least this often are always in the vocabulary."""
+    byte_fallback: bool = False
+    """Rarer characters become bytes rather than <unk>."""
+    sample_lines: int = 1_000_000
+    """At most so many lines per language are read to make the vocabulary, evenly spread over the file."""
+    model: Path | None = None
+    """A subwords.model made before, to use instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSection:
+    """A named size and what differs from it."""
+
+    size: str = "base"
+    norm: Literal["pre", "post"] = "pre"
+    embeddings: Literal["tied", "tied-target", "separate"] = "tied"
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    code_placement: Literal["source", "decoder"] = "source"
+    model_dim: int | None = None
+    ffn_dim: int | None = None
+    heads: int | None = None
+    encoder_layers: int | None = None
+    decoder_layers: int | None = None
+
+    def architecture(self) -> ModelConfig:
+        shape = ("model_dim", "ffn_dim", "heads", "encoder_layers", "decoder_layers")
+        changes: dict[str, Any] = {name: getattr(self, name) for name in shape if getattr(self, name) is not None}
+        return named_size(self.size, norm=self.norm, embeddings=self.embeddings, activation=self.activation, **changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageConfig:
+    """One stretch of training with an optimiser of its own. The paper's bases have two: English-centric, multi-parallel."""
+
+    name: str = "train"
+    directions: tuple[str, ...] = ("english-centric",)
+    """A view (english-centric, multi-parallel, to-en, from-en) or directions such as en-fr."""
+    temperature: float = 5.0
+    steps: int = 10000
+    """Updates of the weights."""
+    batch_tokens: int = 4000
+    """At most so many padded tokens on a side in a batch …"""
+    accumulate: int = 1
+    """… and so many batches to one update."""
+    learning_rate: float = 5e-4
+    warmup: int = 4000
+    warmup_from: float = 1e-7
+    schedule: Literal["inverse-sqrt", "constant"] = "inverse-sqrt"
+    cooldown: float = 0.0
+    """The share of the steps, at the end, over which the rate also falls linearly to zero."""
+    dropout: float = 0.1
+    label_smoothing: float = 0.1
+    clip_norm: float = 0.0
+    """Gradients are scaled down to this norm; 0 leaves them."""
+    betas: tuple[float, ...] = (0.9, 0.98)
+    patience: int = 0
+    """Ends the stage when the validation score has not improved so many times in a row; 0 never does."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_tokens", "accumulate"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; expected at least 1.")
+        for name in ("dropout", "label_smoothing", "cooldown"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; expected a number from 0 to 1.")
+        if len(self.betas) != 2:
+            raise ConfigError(f"betas is {list(self.betas)}; expected two numbers.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationConfig:
+    """What is looked at while training."""
+
+    split: str = "valid"
+    directions: tuple[str, ...] = ()
+    """Up to eight English-centric ones unless named."""
+    lines: int = 200
+    every: int = 1000
+    """Steps between validations."""
+    metric: Literal["loss", "chrf", "bleu"] = "loss"
+    """What the best checkpoint is best in."""
+    translate: bool = True
+    """Also translate (greedily) for BLEU and chrF; the loss alone is quicker."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Everything about a run. The resolved form is saved as config.yaml in the run's folder."""
+
+    run: Path
+    """The run's folder: checkpoints, logs and, at the end, the base."""
+    data: DataConfig
+    subwords: SubwordConfig = field(default_factory=SubwordConfig)
+    model: ModelSection = field(default_factory=ModelSection)
+    stages: tuple[StageConfig, ...] = (StageConfig(),)
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
+    seed: int = 1
+    device: str = "auto"
+    """cpu, cuda, or auto: a GPU where there is one."""
+    threads: int = 0
+    """CPU threads for torch; 0 leaves torch's choice."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    compile: bool = False
+    """torch.compile: a minute at the start, faster after."""
+    checkpoint_every: int = 1000
+    keep_checkpoints: int = 2
+    log_every: int = 50
+    tensorboard: bool = True
+    store_dtype: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """The precision in which the finished base is stored."""
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise ConfigError("stages is empty; a run has at least one stage.")
+        if self.checkpoint_every < 1 or self.log_every < 1 or self.keep_checkpoints < 1 or self.validation.every < 1:
+            raise ConfigError("checkpoint_every, log_every, keep_checkpoints and validation.every must be at least 1.")
+
+
+MAY_CHANGE = (
+    "run",
+    "device",
+    "threads",
+    "compile",
+    "checkpoint_every",
+    "keep_checkpoints",
+    "log_every",
+    "tensorboard",
+    "store_dtype",
+    "data.corpus",
+    "data.cache",
+)
+"""Keys in which a resumed run may differ from the one that began: they do not decide what is learned.
+(A moved corpus is recognised by its content.)"""

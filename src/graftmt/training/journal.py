@@ -1,0 +1,57 @@
+"""What a run says while it goes: a JSONL log, TensorBoard, and lines or a bar for the person watching. Layer 4."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from graftmt.files import write_text
+
+
+class Journal:
+    """`log.jsonl`, one event a line, and TensorBoard beside it. A resumed run forgets what it will do again."""
+
+    def __init__(self, folder: Path, *, tensorboard: bool, resume_at: tuple[int, int] | None) -> None:
+        self.path = folder / "log.jsonl"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if resume_at is None:
+            self.path.unlink(missing_ok=True)
+        elif self.path.is_file():
+            kept = [event for event in read_log(self.path) if (event.get("stage", 0), event.get("step", 0)) <= resume_at]
+            write_text(self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in kept))
+        self.handle = self.path.open("a", encoding="utf-8")
+        self.writer: Any = None
+        self.note = ""
+        if tensorboard:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+
+                self.writer = SummaryWriter(str(folder / "tensorboard"))
+            except ImportError:
+                self.note = "TensorBoard is not installed (pip install 'graftmt[plots]'): curves go to log.jsonl only."
+
+    def write(self, event: str, stage: int, step: int, **values: Any) -> None:
+        record = {"event": event, "stage": stage, "step": step, **values}
+        self.handle.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self.handle.flush()
+        if self.writer is not None:
+            for name, value in values.items():
+                if isinstance(value, int | float):
+                    self.writer.add_scalar(f"stage{stage + 1}/{event}/{name}", value, step)
+
+    def close(self) -> None:
+        self.handle.close()
+        if self.writer is not None:
+            self.writer.close()
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The events of a log; a last line cut off by a kill is left out."""
+    events = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            events.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return events

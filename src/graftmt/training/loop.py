@@ -1,0 +1,274 @@
+"""The training loop: one for bases, baselines and packs. Layer 4.
+
+It optimises the parameters it is given and nothing else; whatever owns them decides what trains.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graftmt.data import Batch, BatchMaker, BatchPlan, BatchStream
+from graftmt.errors import TrainingError
+from graftmt.files import write_json
+from graftmt.model import Transformer
+from graftmt.progress import Progress
+from graftmt.training.checkpoints import Checkpoints, RunState
+from graftmt.training.configuration import StageConfig, TrainConfig
+from graftmt.training.journal import Journal
+from graftmt.training.optimization import learning_rate, make_optimizer, smoothed_loss
+from graftmt.training.validation import Validator
+
+
+class Stopped(Exception):
+    """The run was asked to stop and has saved itself; `reason` is for the person, `exit_code` for the shell."""
+
+    def __init__(self, reason: str, exit_code: int) -> None:
+        super().__init__(reason)
+        self.reason, self.exit_code = reason, exit_code
+
+
+@dataclass
+class StopRequest:
+    """Set by a signal or the clock, read between updates."""
+
+    deadline: float | None = None
+    signal_number: int | None = None
+
+    def check(self) -> None:
+        if self.signal_number is not None:
+            name = signal.Signals(self.signal_number).name
+            raise Stopped(f"stopped by {name}", 128 + self.signal_number)
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise Stopped("the time given with --minutes is over", 0)
+
+
+@contextmanager
+def stop_on_signals(minutes: float | None = None) -> Iterator[StopRequest]:
+    """SIGINT and SIGTERM ask for a stop after the update in progress; a second one stops at once, without saving."""
+    request = StopRequest(deadline=time.monotonic() + 60 * minutes if minutes is not None else None)
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+
+    def ask(number: int, frame: Any) -> None:
+        if request.signal_number is not None:
+            raise KeyboardInterrupt
+        request.signal_number = number
+
+    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@dataclass
+class Trainer:
+    """All that stays the same during a stage."""
+
+    config: TrainConfig
+    stage: StageConfig
+    model: Transformer
+    parameters: Mapping[str, nn.Parameter]
+    """What trains, by name."""
+    plan: BatchPlan
+    maker: BatchMaker
+    validator: Validator | None
+    checkpoints: Checkpoints
+    journal: Journal
+    request: StopRequest
+    report: Progress
+    resolved: Any
+    """The configuration as plain values, kept in checkpoints."""
+    data: str
+    """The fingerprint of the text."""
+    stage_seed: int
+    loss_function: Callable[..., Tensor] = smoothed_loss
+    unchecked: list[Tensor] = field(default_factory=list)
+    """Losses of the updates since the last look at them: looking waits for the device, so it is done rarely."""
+
+    def run(self, state: RunState, resume_from: Path | None) -> None:
+        """Trains from `state.step` to the end of the stage; raises `Stopped`, having saved, when asked to stop."""
+        optimizer = make_optimizer(self.parameters.values(), self.stage)
+        if resume_from is not None:
+            self.checkpoints.load_optimizer(resume_from, self.parameters, optimizer)
+        self.model.set_dropout(self.stage.dropout)
+        micro = self.stage.accumulate
+        pin = self.model.device.type == "cuda"
+        stream = BatchStream(self.plan, self.maker, state.step * micro, self.stage.steps * micro, pin=pin)
+        batches = iter(stream)
+        pace = Pace(state)
+        saved = state.step
+        try:
+            while state.step < self.stage.steps and not self._out_of_patience(state):
+                update = [next(batches) for _ in range(micro)]
+                self.unchecked.append(self._update(update, optimizer, state.step))
+                state.step += 1
+                state.target_tokens += sum(batch.target_tokens for batch in update)
+                pace.count(update)
+                last = state.step == self.stage.steps
+                if state.step % self.config.log_every == 0 or last:
+                    self._log(state, pace)
+                if state.step % self.config.validation.every == 0 or last:
+                    self._validate(state, pace)
+                if state.step % self.config.checkpoint_every == 0 or last:
+                    self._save(state, optimizer, pace)
+                    saved = state.step
+                self.request.check()
+        except Stopped:
+            if saved != state.step:
+                self._save(state, optimizer, pace)
+            raise
+        finally:
+            stream.close()
+        if saved != state.step:
+            self._save(state, optimizer, pace)
+
+    def _update(self, update: list[Batch], optimizer: torch.optim.Optimizer, step: int) -> Tensor:
+        """One step of the optimiser over one or several batches; returns the mean loss of a target token."""
+        self.model.train()
+        # Dropout is a function of (seed, stage, step) too: nothing of the random state needs to be stored.
+        torch.manual_seed(mix_seed(self.stage_seed, step))
+        tokens = sum(batch.target_tokens for batch in update)
+        total = torch.zeros((), device=self.model.device)
+        for batch in update:
+            batch = batch.to(self.model.device)
+            with torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+                smoothing = self.stage.label_smoothing
+                loss = self.loss_function(self.model, batch.source, batch.decoder_input, batch.labels, smoothing) / tokens
+            loss.backward()
+            total += loss.detach()
+        if self.stage.clip_norm > 0:
+            nn.utils.clip_grad_norm_(list(self.parameters.values()), self.stage.clip_norm)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(self.stage, step + 1)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return total
+
+    def _log(self, state: RunState, pace: Pace) -> None:
+        loss = self._check_losses(state)
+        rates = pace.rates(state)
+        rate = learning_rate(self.stage, state.step)
+        self.journal.write("train", state.stage, state.step, loss=loss, learning_rate=rate, **rates)
+        note = f"loss {loss:.3f}  lr {rate:.2e}  {rates['target_tokens_per_second']:,.0f} target tokens/s"
+        self.report.update(state.step, note)
+
+    def _check_losses(self, state: RunState) -> float:
+        """The mean loss since the last look; one that is not finite ends the run with the batch that caused it."""
+        if not self.unchecked:
+            return float("nan")
+        losses = torch.stack(self.unchecked).tolist()
+        self.unchecked.clear()
+        for index, loss in enumerate(losses):
+            if not (float("-inf") < loss < float("inf")):
+                self._report_bad_batch(state.step - len(losses) + index, loss)
+        return float(sum(losses) / len(losses))
+
+    def _report_bad_batch(self, step: int, loss: float) -> None:
+        """Batches are a function of the step, so the one at fault can be made again and written down."""
+        examples = []
+        for micro in range(step * self.stage.accumulate, (step + 1) * self.stage.accumulate):
+            batch = self.maker.make(*self.plan.pairs(micro))
+            decode = self.maker.tokenizer.decode
+            for row, (direction, line) in enumerate(zip(batch.directions, batch.lines, strict=True)):
+                source, target = decode(batch.source[row, 1:].tolist()), decode(batch.labels[row].tolist())
+                examples.append({"direction": str(direction), "line": line + 1, "source": source, "target": target})
+        path = self.config.run / "bad-batch.json"
+        write_json(path, {"stage": self.stage.name, "step": step + 1, "loss": str(loss), "examples": examples})
+        latest = self.checkpoints.latest()
+        raise TrainingError(
+            f"the loss became {loss} at step {step + 1} of stage {self.stage.name!r}; the {len(examples)} line pairs of that "
+            f"step are in {path}. The last good checkpoint is {latest.name if latest else 'none yet'}. Try a lower "
+            "learning_rate, a longer warmup, clip_norm=1, or precision=fp32, in a new run folder."
+        )
+
+    def _validate(self, state: RunState, pace: Pace) -> None:
+        """Scores the model and keeps it where it is the best so far."""
+        self._check_losses(state)
+        if self.validator is None:
+            return
+        started = time.monotonic()
+        options = self.config.validation
+        translate = options.translate or options.metric != "loss"
+        scores = self.validator.validate(
+            self.model, smoothing=self.stage.label_smoothing, precision=self.config.precision, translate=translate
+        )
+        value = -scores["loss"] if options.metric == "loss" else scores[options.metric]
+        improved = state.best_score is None or value > state.best_score
+        if improved:
+            state.best_score, state.best_step, state.without_improvement = value, state.step, 0
+        else:
+            state.without_improvement += 1
+        event = {"stage": state.stage, "step": state.step, **scores}
+        state.validations.append(event)
+        flat = {f"{d}/{name}": value for d, entry in scores["directions"].items() for name, value in entry.items()}
+        averages = {name: value for name, value in scores.items() if name != "directions"}
+        self.journal.write("validation", state.stage, state.step, **averages, **flat)
+        if improved:
+            self.checkpoints.save_best(state.stage, self.parameters, event)
+        words = "  ".join(
+            f"{name} {value:.3f}" if name == "loss" else f"{name} {value:.1f}" for name, value in averages.items()
+        )
+        self.report.message(f"validation at step {state.step:,}: {words}{'  (best so far)' if improved else ''}")
+        pace.exclude(time.monotonic() - started)
+
+    def _save(self, state: RunState, optimizer: torch.optim.Optimizer, pace: Pace) -> None:
+        started = time.monotonic()
+        self._check_losses(state)
+        state.seconds = pace.seconds()
+        self.checkpoints.save(state, self.parameters, optimizer, self.resolved, self.data)
+        pace.exclude(time.monotonic() - started)
+
+    def _out_of_patience(self, state: RunState) -> bool:
+        return 0 < self.stage.patience <= state.without_improvement
+
+
+class Pace:
+    """How fast it goes: tokens and padding since the last log, validation and saving left out."""
+
+    def __init__(self, state: RunState) -> None:
+        self.before, self.started = state.seconds, time.monotonic()
+        self._reset()
+
+    def _reset(self) -> None:
+        self.since, self.target, self.source, self.padded = time.monotonic(), 0, 0, 0
+
+    def count(self, update: list[Batch]) -> None:
+        for batch in update:
+            self.target += batch.target_tokens
+            self.source += batch.source_tokens
+            self.padded += batch.source.numel() + batch.labels.numel()
+
+    def exclude(self, seconds: float) -> None:
+        self.since += seconds
+
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.started
+
+    def rates(self, state: RunState) -> dict[str, float]:
+        elapsed = max(1e-9, time.monotonic() - self.since)
+        rates = {
+            "target_tokens_per_second": self.target / elapsed,
+            "padding_share": 1 - (self.target + self.source) / max(1, self.padded),
+            "seconds": self.seconds(),
+            "target_tokens": state.target_tokens,
+        }
+        self._reset()
+        return rates
+
+
+def mix_seed(seed: int, step: int) -> int:
+    """A seed for each step, far from those of its neighbours."""
+    return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + 1) & 0x7FFFFFFFFFFFFFFF

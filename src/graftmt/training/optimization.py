@@ -1,0 +1,42 @@
+"""Loss, learning-rate schedule and optimiser. Layer 4."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graftmt.model import Transformer
+from graftmt.training.configuration import StageConfig
+
+
+def smoothed_loss(model: Transformer, source: Tensor, decoder_input: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """Label-smoothed cross-entropy summed over the target tokens: (1 − ε)·nll + (ε / V)·Σ, padding left out."""
+    scores = model(source, decoder_input)
+    return F.cross_entropy(
+        scores.flatten(0, 1).float(),
+        labels.flatten(),
+        ignore_index=model.config.padding_id,
+        label_smoothing=smoothing,
+        reduction="sum",
+    )
+
+
+def learning_rate(stage: StageConfig, step: int) -> float:
+    """The rate of update number `step`, counted from 1: linear warm-up, then inverse square root, then the cool-down."""
+    if step <= stage.warmup:
+        rate = stage.warmup_from + (stage.learning_rate - stage.warmup_from) * step / stage.warmup
+    elif stage.schedule == "inverse-sqrt":
+        rate = stage.learning_rate * math.sqrt(max(1, stage.warmup) / step)
+    else:
+        rate = stage.learning_rate
+    falling = stage.cooldown * stage.steps
+    return rate * min(1.0, (stage.steps - step + 1) / falling) if falling > 0 else rate
+
+
+def make_optimizer(parameters: Iterable[nn.Parameter], stage: StageConfig) -> torch.optim.Adam:
+    first, second = stage.betas
+    return torch.optim.Adam(parameters, lr=0.0, betas=(first, second), eps=1e-8, fused=True)

@@ -1,0 +1,242 @@
+"""A whole run from a configuration: vocabulary, tokenised text, the stages in order, the finished base. Layer 4."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graftmt.base import Base
+from graftmt.configuration import to_mapping, to_yaml
+from graftmt.data import (
+    BatchMaker,
+    BatchPlan,
+    Corpus,
+    PairSampler,
+    TokenizedCorpus,
+    select_directions,
+    tokenize_corpus,
+    unknown_rates,
+)
+from graftmt.data.cache import cache_key
+from graftmt.errors import ConfigError, GraftError
+from graftmt.files import atomic_file, write_json, write_text
+from graftmt.progress import progress
+from graftmt.text import Subwords, Tokenizer, train_subwords
+from graftmt.training.checkpoints import Checkpoints, RunState
+from graftmt.training.configuration import TrainConfig
+from graftmt.training.journal import Journal
+from graftmt.training.loop import StopRequest, Trainer, mix_seed, stop_on_signals
+from graftmt.training.optimization import smoothed_loss
+from graftmt.training.validation import Validator
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Prepared:
+    """Text made ready: what every stage draws from."""
+
+    tokenizer: Tokenizer
+    train: TokenizedCorpus
+    validator: Validator | None
+    data: str
+    """A fingerprint of all the text the run reads."""
+
+
+def train_base(
+    config: TrainConfig, *, minutes: float | None = None, fresh: bool = False, quiet: bool = False, say: Say = print
+) -> Path:
+    """Runs what is left of a run and returns the folder of the finished base.
+
+    A run that exists goes on exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
+    """
+    if fresh and config.run.exists():
+        aside = next(p for n in range(1, 10_000) if not (p := config.run.with_name(f"{config.run.name}.old-{n}")).exists())
+        config.run.rename(aside)
+        say(f"the earlier run is kept as {aside}")
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    if torch.cuda.is_available():
+        torch.set_float32_matmul_precision("high")
+    prepared = prepare(config, quiet=quiet, say=say)
+    with stop_on_signals(minutes) as request:
+        base = _train_stages(config, prepared, request, quiet=quiet, say=say)
+    folder = config.run / "base"
+    mark = base.save(folder, dtype=config.store_dtype)
+    say(f"base {mark[:16]} stored in {folder}")
+    return folder
+
+
+def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Prepared:
+    """Opens the corpus, makes or loads the vocabulary, tokenises."""
+    languages = choose_languages(config)
+    train = Corpus.open(config.data.corpus, "train", languages)
+    tokenizer = Tokenizer(_subwords(config, train, say), languages, config.model.code_placement)
+    tokenized = tokenize_corpus(train, tokenizer, config.data.cache, quiet=quiet)
+    rates = unknown_rates(tokenized)
+    worst = ", ".join(f"{language} {100 * rate:.3f} %" for language, rate in rates.items())
+    say(f"vocabulary: {len(tokenizer.vocabulary):,} rows; <unk> among training tokens: {worst}")
+    write_json(config.run / "vocabulary.json", {"rows": len(tokenizer.vocabulary), "unknown_rates": rates})
+    digest = hashlib.sha256(" ".join(cache_key(path, tokenizer) for path in train.files.values()).encode())
+    validator = None
+    if config.validation.lines > 0:
+        valid = Corpus.open(config.data.corpus, config.validation.split, languages)
+        chosen = config.validation.directions or tuple(
+            map(str, select_directions(f"{config.data.pivot}-centric", languages)[:8])
+        )
+        directions = select_directions(chosen if len(chosen) > 1 else chosen[0], languages, config.data.pivot)
+        valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet)
+        validator = Validator.open(
+            valid, valid_tokens, tokenizer, directions, lines=config.validation.lines, max_length=config.data.max_length
+        )
+        digest.update(" ".join(cache_key(path, tokenizer) for path in valid.files.values()).encode())
+    return Prepared(tokenizer, tokenized, validator, digest.hexdigest())
+
+
+def choose_languages(config: TrainConfig) -> list[str]:
+    """The corpus's languages less the excluded ones, or those that were named."""
+    present = Corpus.open(config.data.corpus, "train", config.data.languages).languages
+    unknown = [language for language in config.data.exclude if language not in present]
+    if unknown:
+        raise ConfigError(
+            f"data.exclude names {', '.join(unknown)}, which {config.data.corpus} does not have: {', '.join(present)}."
+        )
+    chosen = [language for language in present if language not in config.data.exclude]
+    if len(chosen) < 2:
+        raise ConfigError(f"{len(chosen)} language is left of {config.data.corpus}; translation needs at least 2.")
+    return chosen
+
+
+def _subwords(config: TrainConfig, corpus: Corpus, say: Say) -> Subwords:
+    """The run's own subwords.model: given, or trained once and kept."""
+    stored = config.run / "subwords.model"
+    if stored.is_file():
+        return Subwords.load(stored)
+    options = config.subwords
+    if options.model is not None:
+        subwords = Subwords.load(options.model)
+    else:
+        say(f"making a vocabulary of {options.merges:,} merges from {len(corpus.languages)} languages …")
+        texts = {language: _spread(corpus, language, options.sample_lines) for language in corpus.languages}
+        subwords = train_subwords(
+            texts,
+            merges=options.merges,
+            temperature=options.temperature,
+            min_character_count=options.min_character_count,
+            byte_fallback=options.byte_fallback,
+        )
+    with atomic_file(stored) as temporary:
+        temporary.write_bytes(subwords.model_bytes)
+    return subwords
+
+
+def _spread(corpus: Corpus, language: str, limit: int) -> Iterator[str]:
+    """At most `limit` lines, every n-th of the file, so that a corpus sorted by source is not cut off."""
+    total = sum(1 for _ in corpus.lines(language))
+    return islice(corpus.lines(language), 0, None, max(1, -(-total // limit)))
+
+
+def _train_stages(config: TrainConfig, prepared: Prepared, request: StopRequest, *, quiet: bool, say: Say) -> Base:
+    """Every stage that is not done yet; each begins with the best weights of the one before."""
+    torch.manual_seed(config.seed)
+    base = Base.create(config.model.architecture(), prepared.tokenizer)
+    base.model.to(choose_device(config.device))
+    named = dict(base.model.named_parameters())
+    checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints)
+    resolved = to_mapping(config)
+    latest = checkpoints.latest()
+    state = RunState()
+    if latest is not None:
+        state = checkpoints.read_state(latest, resolved, prepared.data)
+        checkpoints.load_parameters(latest, named)
+        say(f"going on from {latest.name}")
+    write_text(config.run / "config.yaml", to_yaml(config))
+    journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=(state.stage, state.step) if latest else None)
+    if journal.note:
+        say(journal.note)
+    loss: Callable[..., Tensor] = torch.compile(smoothed_loss, dynamic=True) if config.compile else smoothed_loss
+    say(f"{sum(p.numel() for p in named.values()):,} parameters on {base.model.device}, {config.precision}")
+    try:
+        while True:
+            stage = config.stages[state.stage]
+            plan, maker = _batches(config, prepared, state.stage)
+            pairs, count = plan.sampler.pairs, len(plan.sampler.directions)
+            where = f"stage {state.stage + 1} of {len(config.stages)}, {stage.name}"
+            say(f"{where}: {pairs:,} line pairs in {count} directions, {stage.steps:,} steps")
+            with progress(stage.name, stage.steps, quiet=quiet) as report:
+                trainer = Trainer(
+                    config=config,
+                    stage=stage,
+                    model=base.model,
+                    parameters=named,
+                    plan=plan,
+                    maker=maker,
+                    validator=prepared.validator,
+                    checkpoints=checkpoints,
+                    journal=journal,
+                    request=request,
+                    report=report,
+                    resolved=resolved,
+                    data=prepared.data,
+                    stage_seed=mix_seed(config.seed, state.stage),
+                    loss_function=loss,
+                )
+                trainer.run(state, latest if state.step else None)
+            if prepared.validator is not None:
+                checkpoints.load_parameters(checkpoints.best(state.stage), named)
+            if state.stage + 1 == len(config.stages):
+                break
+            state = replace(
+                RunState(),
+                stage=state.stage + 1,
+                target_tokens=state.target_tokens,
+                seconds=state.seconds,
+                validations=state.validations,
+            )
+            latest = None
+    finally:
+        journal.close()
+    base.card = make_card(config, state)
+    return base
+
+
+def _batches(config: TrainConfig, prepared: Prepared, number: int) -> tuple[BatchPlan, BatchMaker]:
+    stage = config.stages[number]
+    view = stage.directions[0] if len(stage.directions) == 1 else stage.directions
+    sampler = PairSampler(
+        prepared.train,
+        select_directions(view, prepared.train.languages, config.data.pivot),
+        temperature=stage.temperature,
+        max_length=config.data.max_length,
+        seed=mix_seed(config.seed, 1000 + number),
+    )
+    extra = 1 + len(prepared.tokenizer.decoder_prefix(prepared.train.languages[0]))
+    plan = BatchPlan(sampler, prepared.train, max_tokens=stage.batch_tokens, extra_tokens=extra)
+    return plan, BatchMaker(prepared.train, prepared.tokenizer)
+
+
+def choose_device(name: str) -> str:
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise GraftError(f"device is {name!r} but torch sees no CUDA GPU here; use device=cpu.")
+    return name
+
+
+def make_card(config: TrainConfig, state: RunState) -> dict[str, Any]:
+    """What the base says of itself."""
+    return {
+        "seed": config.seed,
+        "training_seconds": round(state.seconds, 1),
+        "target_tokens": state.target_tokens,
+        "stages": [f"{stage.name}: {', '.join(stage.directions)}, {stage.steps} steps" for stage in config.stages],
+        "validation": state.validations[-1] if state.validations else None,
+        "config": to_mapping(config),
+    }

@@ -1,0 +1,96 @@
+"""How good a model is while it trains: loss, BLEU and chrF on named directions. Layer 4."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from graftmt.data import BatchMaker, Corpus, Direction, TokenizedCorpus
+from graftmt.decoding import SearchOptions, search_all
+from graftmt.errors import DataError
+from graftmt.evaluation import score_direction
+from graftmt.model import Transformer
+from graftmt.text import Tokenizer
+from graftmt.training.optimization import smoothed_loss
+
+
+@dataclass
+class Validator:
+    """Validates one set of directions, always the same lines in the same batches."""
+
+    tokenizer: Tokenizer
+    corpus: TokenizedCorpus
+    texts: dict[str, list[str]]
+    directions: list[Direction]
+    lines: int
+    max_length: int
+    batch_tokens: int = 8192
+
+    @classmethod
+    def open(
+        cls,
+        corpus: Corpus,
+        tokenized: TokenizedCorpus,
+        tokenizer: Tokenizer,
+        directions: Sequence[Direction],
+        *,
+        lines: int,
+        max_length: int,
+    ) -> Validator:
+        languages = sorted({language for direction in directions for language in direction})
+        texts = corpus.texts(languages)
+        return cls(tokenizer, tokenized, texts, list(directions), lines, max_length)
+
+    def validate(self, model: Transformer, *, smoothing: float, precision: str, translate: bool) -> dict[str, Any]:
+        """{"loss": …, "bleu": …, "chrf": …, "directions": {"en-fr": {…}}}: averages over the directions, and each."""
+        model.eval()
+        scores: dict[str, dict[str, float]] = {}
+        autocast = torch.autocast(model.device.type, torch.bfloat16, enabled=precision == "bf16")
+        with torch.inference_mode(), autocast:
+            for direction in self.directions:
+                rows = self._rows(direction)
+                entry = {"loss": self._loss(model, direction, rows, smoothing)}
+                if translate:
+                    entry |= self._translate(model, direction, rows)
+                scores[str(direction)] = entry
+        names = next(iter(scores.values()))
+        averages = {name: sum(entry[name] for entry in scores.values()) / len(scores) for name in names}
+        return {**averages, "directions": scores}
+
+    def _rows(self, direction: Direction) -> list[int]:
+        """The first lines that have text on both sides."""
+        source, target = self.texts[direction.source], self.texts[direction.target]
+        both = [row for row, pair in enumerate(zip(source, target, strict=True)) if pair[0].strip() and pair[1].strip()]
+        if not both:
+            raise DataError(f"the {self.corpus.split!r} split has no line with text on both sides of {direction}.")
+        return both[: self.lines]
+
+    def _loss(self, model: Transformer, direction: Direction, rows: list[int], smoothing: float) -> float:
+        """Mean loss of a target token; lines too long to train on are too long to validate on."""
+        maker = BatchMaker(self.corpus, self.tokenizer)
+        lengths = np.maximum(maker.lengths[direction.source][rows], maker.lengths[direction.target][rows])
+        order = [rows[index] for index in np.argsort(lengths, kind="stable") if lengths[index] <= self.max_length]
+        total, tokens = 0.0, 0
+        size = max(1, self.batch_tokens // (int(lengths.max()) + 2))
+        for start in range(0, len(order), size):
+            part = np.array(order[start : start + size])
+            batch = maker.make([direction] * len(part), part).to(model.device)
+            total += float(smoothed_loss(model, batch.source, batch.decoder_input, batch.labels, smoothing))
+            tokens += batch.target_tokens
+        return total / max(1, tokens)
+
+    def _translate(self, model: Transformer, direction: Direction, rows: list[int]) -> dict[str, float]:
+        text, vocabulary = self.corpus.texts[direction.source], self.tokenizer.vocabulary
+        prefix = self.tokenizer.source_prefix(direction.source, direction.target)
+        sources = [[*prefix, *text.line(row)[: self.max_length], vocabulary.end_id] for row in rows]
+        options = SearchOptions(beam=1, batch_tokens=4 * self.batch_tokens)
+        starts = [self.tokenizer.decoder_prefix(direction.target)] * len(rows)
+        found = search_all(model, sources, starts, options, end=vocabulary.end_id, forbidden=self.tokenizer.forbidden)
+        hypotheses = [self.tokenizer.decode(best[0].tokens) for best in found]
+        references = [self.texts[direction.target][row] for row in rows]
+        scores = score_direction(hypotheses, references, source=direction.source, target=direction.target)
+        return {"bleu": scores.bleu, "chrf": scores.chrf}

@@ -1,0 +1,58 @@
+"""Averages group directions as the paper does, and weigh each direction the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from graftmt.errors import DataError
+from graftmt.evaluation.matrix import Average, averages
+from graftmt.evaluation.metrics import DirectionScores
+
+
+def scored(direction: str, bleu: float, chrf: float, lines: int = 10) -> DirectionScores:
+    source, target = direction.split("-")
+    return DirectionScores(
+        source=source, target=target, lines=lines, bleu=bleu, chrf=chrf, bleu_signature="tok:13a", chrf_signature="nc:6"
+    )
+
+
+SCORES = [
+    scored("fr-en", 40, 60, lines=1000),
+    scored("de-en", 30, 50),
+    scored("en-fr", 20, 44),
+    scored("fr-de", 10, 30),
+    scored("de-fr", 14, 31),
+    scored("el-fr", 12, 32),
+]
+
+
+def test_averages_of_a_hand_made_example() -> None:
+    assert averages(SCORES) == {
+        "to_pivot": Average(bleu=35, chrf=55, directions=2),
+        "from_pivot": Average(bleu=20, chrf=44, directions=1),
+        "non_pivot": Average(bleu=12, chrf=31, directions=3),
+        "all": Average(bleu=21, chrf=pytest.approx(247 / 6), directions=6),
+    }
+
+
+def test_another_pivot_groups_otherwise() -> None:
+    groups = averages(SCORES, pivot="fr")
+    assert groups["to_pivot"].directions == 3
+    assert groups["from_pivot"].directions == 2
+    assert groups["non_pivot"].directions == 1
+
+
+def test_groups_partition_the_directions_and_order_does_not_matter() -> None:
+    groups = averages(SCORES)
+    assert sum(groups[name].directions for name in ("to_pivot", "from_pivot", "non_pivot")) == groups["all"].directions
+    assert averages(reversed(SCORES)) == groups
+
+
+def test_a_group_without_directions_is_left_out() -> None:
+    assert set(averages([scored("fr-en", 1, 2)])) == {"to_pivot", "all"}
+    assert averages([]) == {}
+
+
+def test_a_direction_given_twice_is_refused() -> None:
+    with pytest.raises(DataError, match="fr-en"):
+        averages([scored("fr-en", 1, 2), scored("fr-en", 3, 4)])

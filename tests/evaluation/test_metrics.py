@@ -1,0 +1,104 @@
+"""Scores are sacreBLEU's own, say how they were made, and refuse test sets that do not line up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sacrebleu
+
+from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.evaluation import metrics
+from graftmt.evaluation.metrics import Score, default_tokenizer, score_bleu, score_chrf, score_direction
+
+HYPOTHESES = ["The cat sat on the mat .", "He does not know what he wants.", ""]
+REFERENCES = ["The cat sat on a mat.", "He does not know what she wants!", "Nothing was translated here."]
+CHINESE = ["我们今天去北京看朋友。", "他不知道自己想要什么。"]
+JAPANESE = ["私たちは今日東京へ行きます。", "彼は何が欲しいのか分かりません。"]
+
+
+def test_a_corpus_scores_100_against_itself() -> None:
+    scores = score_direction(REFERENCES, REFERENCES, source="en", target="fr")
+    assert scores.bleu == 100
+    assert scores.chrf == 100
+    assert scores.lines == len(REFERENCES)
+    assert scores.direction == "en-fr"
+
+
+def test_scores_are_those_of_sacrebleu_called_directly() -> None:
+    scores = score_direction(HYPOTHESES, REFERENCES, source="fr", target="en")
+    assert scores.bleu == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
+    assert scores.chrf == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
+    assert 0 < scores.bleu < 100
+    assert 0 < scores.chrf < 100
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "none", "zh", "char", "intl"])
+def test_the_tokeniser_is_passed_on_and_stands_in_the_signature(tokenize: str) -> None:
+    scores = score_direction(HYPOTHESES, REFERENCES, source="fr", target="en", tokenize=tokenize)
+    assert scores.bleu == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize=tokenize).score)
+    assert f"tok:{tokenize}|" in scores.bleu_signature
+    assert f"version:{sacrebleu.__version__}" in scores.bleu_signature
+    assert f"version:{sacrebleu.__version__}" in scores.chrf_signature
+
+
+@pytest.mark.parametrize("target", ["zh", "zh-TW", "zh_CN", "zho_Hans", "ZH"])
+def test_chinese_is_tokenised_as_chinese_and_says_so(target: str) -> None:
+    scores = score_direction(CHINESE, CHINESE, source="en", target=target)
+    assert scores.bleu == 100
+    assert "tok:zh|" in scores.bleu_signature
+
+
+def test_a_code_that_only_begins_like_chinese_is_not_chinese() -> None:
+    assert default_tokenizer("zha") == "13a"
+
+
+@pytest.mark.parametrize(("mecab", "expected"), [(True, "ja-mecab"), (False, "char")])
+def test_japanese_takes_mecab_where_it_is_installed(monkeypatch: pytest.MonkeyPatch, mecab: bool, expected: str) -> None:
+    monkeypatch.setattr(metrics, "_installed", lambda module: mecab)
+    assert default_tokenizer("ja") == expected
+
+
+def test_japanese_can_be_scored_and_says_how() -> None:
+    scores = score_direction(JAPANESE, JAPANESE, source="en", target="ja")
+    assert scores.bleu == 100
+    assert f"tok:{default_tokenizer('ja')}" in scores.bleu_signature
+
+
+def test_lines_that_do_not_pair_up_are_refused_with_their_counts() -> None:
+    with pytest.raises(DataError, match=r"en-fr.* 2 hypotheses .* 3 references"):
+        score_direction(HYPOTHESES[:2], REFERENCES, source="en", target="fr")
+    with pytest.raises(DataError, match=r"1 hypotheses .* 3 references"):
+        score_bleu(HYPOTHESES[:1], REFERENCES)
+    with pytest.raises(DataError, match=r"1 hypotheses .* 3 references"):
+        score_chrf(HYPOTHESES[:1], REFERENCES)
+
+
+def test_nothing_to_score_is_refused() -> None:
+    with pytest.raises(DataError, match="0 hypotheses"):
+        score_direction([], [], source="en", target="fr")
+
+
+def test_an_unknown_tokeniser_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'flores200'"):
+        score_bleu(HYPOTHESES, REFERENCES, tokenize="flores20")
+
+
+def test_a_tokeniser_that_cannot_work_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unavailable(tokenize: str) -> None:
+        raise RuntimeError("requires extra dependencies")
+
+    unavailable.TOKENIZERS = ["13a", "ko-mecab"]  # type: ignore[attr-defined]
+    monkeypatch.setattr(metrics, "BLEU", unavailable)
+    with pytest.raises(GraftError, match="'ko-mecab' cannot be used here: requires extra dependencies"):
+        score_bleu(HYPOTHESES, REFERENCES, tokenize="ko-mecab")
+
+
+def test_a_score_outside_its_range_is_a_bug() -> None:
+    with pytest.raises(AssertionError):
+        Score(metric="BLEU", value=100.5, signature="")
+
+
+def test_the_folder_needs_no_torch() -> None:
+    folder = Path(metrics.__file__).parent
+    assert not [path.name for path in folder.glob("*.py") if "import torch" in path.read_text(encoding="utf-8")]

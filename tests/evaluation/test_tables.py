@@ -1,0 +1,102 @@
+"""A table shows the same cells in all three outputs, whatever characters they hold."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+from rich.console import Console
+
+from graftmt.evaluation.metrics import DirectionScores
+from graftmt.evaluation.tables import Column, Table, score_table
+
+AWKWARD = Table(
+    title="Odd | cells",
+    columns=(Column(name="name"), Column(name="in|out", alignment="center"), Column(name="value", alignment="right")),
+    rows=(("a|b", "<unk>", "1.0"), ("back\\|slash", "[bold]x[/bold]", "two\nlines"), ("*", "tab\there", "")),
+    notes=("made | by hand",),
+)
+
+
+def scored(source: str, target: str, bleu: float, tokenizer: str = "13a") -> DirectionScores:
+    return DirectionScores(
+        source=source,
+        target=target,
+        lines=7,
+        bleu=bleu,
+        chrf=bleu + 20,
+        bleu_signature=f"tok:{tokenizer}",
+        chrf_signature="nc:6",
+    )
+
+
+def terminal(table: Table) -> str:
+    console = Console(width=120, file=io.StringIO(), record=True)
+    console.print(table.rich())
+    return console.export_text()
+
+
+def test_markdown_escapes_pipes_so_that_every_row_has_every_column() -> None:
+    title, blank, *lines = AWKWARD.markdown().splitlines()
+    assert title == "### Odd | cells"
+    assert blank == ""
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + len(AWKWARD.rows)
+    for line in table:
+        # An escaped character is a backslash and the next one; what is left of "|" are borders.
+        borders = re.sub(r"\\.", "", line).count("|")
+        assert borders == len(AWKWARD.columns) + 1
+    assert r"a\|b" in table[2]
+    assert r"\<unk>" in table[2]
+    assert lines[-1] == "- made | by hand", "pipes mean nothing outside the table, and signatures are full of them"
+
+
+def test_markdown_states_the_alignment() -> None:
+    assert "| :--- | :---: | ---: |" in AWKWARD.markdown()
+
+
+def test_tsv_is_read_back_with_one_field_per_column() -> None:
+    lines = AWKWARD.tsv().splitlines()
+    rows = list(csv.reader([line for line in lines if not line.startswith("#")], delimiter="\t"))
+    assert rows[0] == ["name", "in|out", "value"]
+    assert rows[1] == ["a|b", "<unk>", "1.0"]
+    assert all(len(row) == 3 for row in rows)
+    assert lines[-1] == "# made | by hand"
+
+
+def test_rich_shows_cells_as_they_are() -> None:
+    text = terminal(AWKWARD)
+    for cell in ("Odd | cells", "a|b", "<unk>", "[bold]x[/bold]", "made | by hand"):
+        assert cell in text
+
+
+def test_a_note_longer_than_the_table_is_shown_in_one_piece() -> None:
+    note = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+    assert note in terminal(Table(title="Narrow", columns=(Column(name="a"),), rows=(("1",),), notes=(note,)))
+
+
+def test_no_title_means_no_heading() -> None:
+    table = Table(title="", columns=(Column(name="a"),), rows=())
+    assert table.markdown() == "| a |\n| :--- |\n"
+    assert terminal(table).strip().startswith("┏")
+
+
+def test_the_score_table_holds_directions_averages_and_signatures() -> None:
+    table = score_table([scored("fr", "en", 30), scored("de", "en", 20), scored("en", "de", 10)])
+    assert table.rows == (
+        ("fr-en", "7", "30.0", "50.0"),
+        ("de-en", "7", "20.0", "40.0"),
+        ("en-de", "7", "10.0", "30.0"),
+        ("→EN, mean of 2 directions", "", "25.0", "45.0"),
+        ("←EN, mean of 1 direction", "", "10.0", "30.0"),
+        ("all, mean of 3 directions", "", "20.0", "40.0"),
+    )
+    assert table.notes == ("BLEU tok:13a", "chrF nc:6")
+    for rendered in (table.markdown(), table.tsv(), terminal(table)):
+        assert "BLEU tok:13a" in rendered
+
+
+def test_signatures_that_differ_say_whose_they_are() -> None:
+    table = score_table([scored("en", "fr", 30), scored("en", "zh", 20, tokenizer="zh")])
+    assert table.notes == ("BLEU tok:13a (en-fr)", "BLEU tok:zh (en-zh)", "chrF nc:6")
