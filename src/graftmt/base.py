@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from graftmt.configuration import from_mapping, to_mapping
-from graftmt.errors import CheckpointError, GraftError
+from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
 from graftmt.files import atomic_folder, read_json, write_json, write_text
 from graftmt.model import ModelConfig, Transformer
 from graftmt.text import Subwords, Tokenizer
@@ -28,6 +28,9 @@ FORMAT = 1
 """Raised when the folder's meaning changes; a reader refuses a newer one and keeps reading the older ones."""
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+REQUIRED = {"fingerprint": str, "languages": list, "code_placement": str, "rows": int, "architecture": dict, "card": dict}
+"""What base.json must hold to be read; the rest is for people."""
 
 
 @dataclass
@@ -56,7 +59,7 @@ class Base:
 
         `verify` recomputes the fingerprint, which reads every byte once more; turn it off for very large bases.
         """
-        folder = Path(folder)
+        folder, precision = Path(folder), named_dtype(dtype)
         document = read_base_document(folder)
         config = from_mapping(ModelConfig, document["architecture"], "architecture")
         tokenizer = Tokenizer(Subwords.load(folder / "subwords.model"), document["languages"], document["code_placement"])
@@ -74,13 +77,13 @@ class Base:
             )
         with torch.device("meta"):
             model = Transformer.build(config, rows)
-        load_tensors(model, {name: tensor.to(DTYPES[dtype]) for name, tensor in tensors.items()}, str(folder))
+        load_tensors(model, {name: tensor.to(precision) for name, tensor in tensors.items()}, str(folder))
         return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"])
 
     def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
         """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint."""
-        folder = Path(folder)
-        tensors = {name: tensor.to("cpu", DTYPES[dtype]).contiguous() for name, tensor in parameters(self.model).items()}
+        folder, precision = Path(folder), named_dtype(dtype)
+        tensors = {name: tensor.to("cpu", precision).contiguous() for name, tensor in parameters(self.model).items()}
         mark = fingerprint(tensors, self.model.config, self.tokenizer)
         document = {
             "kind": "base",
@@ -95,10 +98,11 @@ class Base:
             "card": dict(self.card if card is None else card),
         }
         with atomic_folder(folder) as temporary:
-            save_file(tensors, temporary / "model.safetensors")
+            write_tensors(temporary / "model.safetensors", tensors)
             (temporary / "subwords.model").write_bytes(self.tokenizer.subwords.model_bytes)
             write_json(temporary / "base.json", document)
             write_text(temporary / "README.md", model_card(document))
+        self.fingerprint = mark
         return mark
 
 
@@ -113,10 +117,11 @@ def read_base_document(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{folder} has format {document.get('format')!r}; this version of graftmt reads up to {FORMAT}. Upgrade graftmt."
         )
-    required = ("fingerprint", "languages", "code_placement", "rows", "architecture", "card")
-    missing = [key for key in required if key not in document]
+    missing = [key for key, kind in REQUIRED.items() if not isinstance(document.get(key), kind)]
     if missing:
-        raise CheckpointError(f"{folder}/base.json lacks {', '.join(missing)}; restore the folder from a copy.")
+        raise CheckpointError(
+            f"{folder}/base.json lacks {', '.join(missing)}, or not of the right kind; restore the folder from a copy."
+        )
     return document
 
 
@@ -130,6 +135,21 @@ def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
         raise CheckpointError(
             f"{what}: {path} is truncated or damaged ({error}). Restore it from a copy, or go back to an earlier checkpoint."
         ) from None
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """A safetensors file. What the disk refuses is an OSError here as everywhere, not safetensors' own error."""
+    try:
+        save_file(dict(tensors), path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+
+
+def named_dtype(name: str) -> torch.dtype:
+    if name not in DTYPES:
+        hint = nearest(name, DTYPES) or "."
+        raise ConfigError(f"unknown precision {name!r}{hint} Known: {', '.join(DTYPES)}.")
+    return DTYPES[name]
 
 
 def parameters(model: Transformer) -> dict[str, Tensor]:

@@ -28,6 +28,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is a folder where a YAML file was expected.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}.") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{path} holds a {type(value).__name__} where a mapping of keys to values was expected.")
     return value
@@ -53,7 +55,7 @@ def _set(node: Any, keys: list[str], value: Any, dotted: str) -> None:
     for position, key in enumerate(keys):
         last = position == len(keys) - 1
         if isinstance(node, list):
-            if not key.isdigit() or int(key) >= len(node):
+            if not key.isdecimal() or int(key) >= len(node):
                 raise ConfigError(f"override {dotted}: {key!r} is not one of the {len(node)} entries, 0 to {len(node) - 1}.")
             index: Any = int(key)
         elif isinstance(node, dict):
@@ -83,7 +85,7 @@ def from_mapping(kind: type[T], mapping: Mapping[str, Any], where: str = "") -> 
     values: dict[str, Any] = {}
     for key, value in mapping.items():
         if key not in fields:
-            hint = nearest(str(key), fields)
+            hint = nearest(str(key), fields) or "."
             raise ConfigError(f"unknown key {_join(where, str(key))!r}{hint} Known here: {', '.join(sorted(fields))}.")
         values[key] = _convert(hints[key], value, _join(where, key))
     for name, field in fields.items():
@@ -110,7 +112,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if origin is Literal:
         if value not in arguments:
             known = [str(argument) for argument in arguments]
-            raise ConfigError(f"{where} is {value!r}{nearest(str(value), known)} Expected one of: {', '.join(known)}.")
+            hint = nearest(str(value), known) or "."
+            raise ConfigError(f"{where} is {value!r}{hint} Expected one of: {', '.join(known)}.")
         return value
     if origin is tuple:
         if isinstance(value, str) or not isinstance(value, Sequence):
@@ -139,7 +142,8 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
-        raise ConfigError(f"{where} is {value!r}, a {type(value).__name__}; expected {hint.__name__}.")
+        quotes = " YAML reads no, yes, on and off as true or false: write them in quotes." if isinstance(value, bool) else ""
+        raise ConfigError(f"{where} is {value!r}, a {type(value).__name__}; expected {hint.__name__}.{quotes}")
     return value
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise _failed(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -58,14 +60,21 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def _replace_folder(new: Path, path: Path) -> None:
-    """rename(2) does not replace a folder that has files, so the old one steps aside first."""
-    if not path.exists():
+    """rename(2) does not replace a folder that has files, so the old one steps aside first, and comes back on failure."""
+    try:
         os.replace(new, path)
         return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
     aside = path.with_name(f".{path.name}.{os.getpid()}.old")
     shutil.rmtree(aside, ignore_errors=True)
     os.replace(path, aside)
-    os.replace(new, path)
+    try:
+        os.replace(new, path)
+    except OSError:
+        os.replace(aside, path)
+        raise
     shutil.rmtree(aside, ignore_errors=True)
 
 

@@ -28,7 +28,8 @@ class PlainProgress:
 
     def update(self, done: int, note: str = "") -> None:
         now = time.monotonic()
-        if now - self.last < self.seconds and done < self.total:
+        finished = self.total > 0 and done >= self.total
+        if now - self.last < self.seconds and not finished:
             return
         self.last = now
         total = f"/{self.total:,}" if self.total else ""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +21,21 @@ LONGEST_SOURCE = 1024
 
 OnBatch = Callable[[int], None]
 """Hears how many lines are done."""
+
+
+class LongLine(DataError):
+    """A line that is too long to translate, number `index` (from 0) of those given."""
+
+    def __init__(self, index: int, characters: int, tokens: int, where: str = "") -> None:
+        super().__init__(
+            f"{where or f'line {index + 1}'} has {characters:,} characters ({tokens:,} tokens); at most {LONGEST_SOURCE:,} "
+            "tokens can be translated as one. Split it into sentences, one a line."
+        )
+        self.index, self.characters, self.tokens = index, characters, tokens
+
+    def at(self, where: str) -> LongLine:
+        """The same, for a caller who knows a better name for the line than its number here."""
+        return LongLine(self.index, self.characters, self.tokens, where)
 
 
 class Request(NamedTuple):
@@ -92,12 +110,9 @@ class Translator:
         tokenizer = self.base.tokenizer
         end = tokenizer.vocabulary.end_id
         encoded = [tokenizer.encode(request.line) for request in requests]
-        for number, tokens in enumerate(encoded, 1):
+        for index, tokens in enumerate(encoded):
             if len(tokens) > LONGEST_SOURCE:
-                raise DataError(
-                    f"line {number} has {len(requests[number - 1].line):,} characters ({len(tokens):,} tokens); at most "
-                    f"{LONGEST_SOURCE:,} tokens can be translated as one. Split it into sentences, one a line."
-                )
+                raise LongLine(index, len(requests[index].line), len(tokens))
         rows = [row for row, tokens in enumerate(encoded) if tokens]
         found = search_all(
             self.base.model,
@@ -129,12 +144,15 @@ class Translator:
     ) -> list[Evaluation]:
         """BLEU and chrF of each direction on the first `lines` lines of a split that have text on both sides."""
         texts = corpus.texts(sorted({language for direction in directions for language in direction}), lines)
-        pairs = {
+        numbered = {
             direction: [
-                pair for pair in zip(texts[direction.source], texts[direction.target], strict=True) if all(map(str.strip, pair))
+                (number, *pair)
+                for number, pair in enumerate(zip(texts[direction.source], texts[direction.target], strict=True), 1)
+                if all(map(str.strip, pair))
             ]
             for direction in directions
         }
+        pairs = {direction: [(source, target) for _, source, target in found] for direction, found in numbered.items()}
         for direction, found in pairs.items():
             self.check_direction(*direction)
             if not found:
@@ -142,13 +160,32 @@ class Translator:
                     f"the {corpus.split!r} split in {corpus.folder} has no line with text on both sides of {direction}."
                 )
         requests = [Request(source, *direction) for direction, found in pairs.items() for source, _ in found]
-        outputs = iter(self.translate_requests(requests, options, on_batch))
-        evaluations = []
-        for direction, found in pairs.items():
-            sources, references = [pair[0] for pair in found], [pair[1] for pair in found]
-            hypotheses = [next(outputs)[0].text for _ in found]
-            scores = score_direction(
-                hypotheses, references, source=direction.source, target=direction.target, tokenize=tokenize
-            )
-            evaluations.append(Evaluation(scores, sources, hypotheses, references))
-        return evaluations
+        try:
+            outputs = iter(self.translate_requests(requests, options, on_batch))
+        except LongLine as error:
+            number = [number for found in numbered.values() for number, _, _ in found][error.index]
+            where = f"line {number} of the {requests[error.index].source!r} text of {corpus.split!r} in {corpus.folder}"
+            raise error.at(where) from None
+        texts_of = [
+            ([source for source, _ in found], [next(outputs)[0].text for _ in found], [reference for _, reference in found])
+            for found in pairs.values()
+        ]
+        jobs = [(hypotheses, references, *d, tokenize) for d, (_, hypotheses, references) in zip(pairs, texts_of, strict=True)]
+        return [Evaluation(scores, *texts) for scores, texts in zip(score_all(jobs), texts_of, strict=True)]
+
+
+Job = tuple[list[str], list[str], str, str, str | None]
+"""Hypotheses, references, source, target, BLEU's tokeniser."""
+
+
+def score_all(jobs: Sequence[Job]) -> list[DirectionScores]:
+    """Many directions on all cores: chrF of a direction takes longer than its translation on a GPU."""
+    if sum(len(job[0]) for job in jobs) < 20_000 or (os.cpu_count() or 1) < 2:
+        return [_score(job) for job in jobs]
+    with ProcessPoolExecutor(min(len(jobs), os.cpu_count() or 1), mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_score, jobs))
+
+
+def _score(job: Job) -> DirectionScores:
+    hypotheses, references, source, target, tokenize = job
+    return score_direction(hypotheses, references, source=source, target=target, tokenize=tokenize)

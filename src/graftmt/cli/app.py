@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -47,17 +48,22 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")  # it may stand anywhere, also after the command
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # translations are UTF-8, whatever the locale says
     try:
         app()
-    except GraftError as error:
+    except (GraftError, OSError) as error:
         if debug:
             raise
         print(f"graftmt: {error}", file=sys.stderr)
         sys.exit(1)
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): that is no error. Python must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except SystemExit as leaving:
+        # The reader of our output has gone (`| head`): typer and rich make that exit code 1 without a word. It is no error;
+        # 141 is what the shell knows it by. Python must not complain at exit either.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(141)
+        raise
     except KeyboardInterrupt:
         print("graftmt: interrupted", file=sys.stderr)
         sys.exit(130)

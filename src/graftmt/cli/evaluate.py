@@ -30,7 +30,7 @@ def evaluate(
         typer.Option("--directions", "-d", help="english-centric, multi-parallel, to-en, from-en, or en-fr,fr-en,…"),
     ] = "english-centric",
     split: Annotated[str, typer.Option("--split", help="Which files of the folder.")] = "test",
-    lines: Annotated[int | None, typer.Option("--lines", "-n", help="Only the first so many lines.")] = None,
+    lines: Annotated[int | None, typer.Option("--lines", "-n", min=1, help="Only the first so many lines.")] = None,
     pivot: Annotated[str, typer.Option("--pivot", help="The language that averages are grouped by.")] = "en",
     beam: Beam = 5,
     length_penalty: LengthPenalty = 1.0,
@@ -55,6 +55,7 @@ def evaluate(
 
     from graftmt.data import Corpus, select_directions
     from graftmt.decoding import SearchOptions
+    from graftmt.errors import LanguageError
     from graftmt.evaluation import averages, score_table
     from graftmt.files import write_json, write_text
     from graftmt.progress import progress
@@ -64,6 +65,11 @@ def evaluate(
     translator = Translator(base, device=device, dtype=dtype)
     found = Corpus.open(corpus, split)
     languages = [language for language in translator.languages if language in found.languages]
+    if len(languages) < 2:
+        raise LanguageError(
+            f"{corpus} has {split} text in {', '.join(found.languages)} and the base knows {', '.join(translator.languages)}: "
+            f"{len(languages)} in common, where translation needs 2."
+        )
     chosen = select_directions(directions, languages, pivot)
     options = SearchOptions(beam=beam, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch_tokens(device))
     with progress(f"translating {len(chosen)} directions", 0, quiet=quiet) as report:

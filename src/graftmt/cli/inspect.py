@@ -58,22 +58,23 @@ def describe_base(folder: Path) -> dict[str, Any]:
 
 def describe_run(folder: Path) -> dict[str, Any]:
     """Where a run stands: its latest checkpoint and scores."""
-    from graftmt.configuration import load_yaml
+    from graftmt.configuration import from_mapping, load_yaml
     from graftmt.files import read_json
+    from graftmt.training import TrainConfig
     from graftmt.training.checkpoints import Checkpoints
 
-    config = load_yaml(folder / "config.yaml")
+    config = from_mapping(TrainConfig, load_yaml(folder / "config.yaml"))
     latest = Checkpoints(folder / "checkpoints", 1).latest()
     facts: dict[str, Any] = {
         "kind": "run",
-        "stages": [stage["name"] for stage in config["stages"]],
+        "stages": [stage.name for stage in config.stages],
         "checkpoint": latest.name if latest else None,
         "base": str(folder / "base") if (folder / "base" / "base.json").is_file() else None,
     }
     if latest is not None:
         state = read_json(latest / "state.json", "the checkpoint")["state"]
         validations = state.pop("validations")
-        total = config["stages"][state["stage"]]["steps"]
+        total = config.stages[state["stage"]].steps
         facts |= {
             "stage": state["stage"] + 1,
             "step": f"{state['step']} of {total}",

@@ -33,7 +33,9 @@ def translate(
     length_penalty: LengthPenalty = 1.0,
     max_length: MaxLength = 256,
     n_best: Annotated[int, typer.Option("--n-best", help="So many translations of a line, on one line with tabs between.")] = 1,
-    chunk: Annotated[int, typer.Option("--chunk", help="Translate at most so many lines at once; more is faster.")] = 1024,
+    chunk: Annotated[
+        int, typer.Option("--chunk", min=1, help="Translate at most so many lines at once; more is faster.")
+    ] = 1024,
     device: Device = "auto",
     dtype: Precision = "fp32",
     as_json: AsJson = False,
@@ -45,7 +47,7 @@ def translate(
     Example: echo '3 days ago' | graftmt translate --base runs/demo/base -s en -t fr
     """
     from graftmt.decoding import SearchOptions
-    from graftmt.translator import Request, Translator
+    from graftmt.translator import LongLine, Request, Translator
 
     device = device_name(device)
     translator = Translator(base, device=device, dtype=dtype)
@@ -57,12 +59,9 @@ def translate(
         max_length=max_length,
         batch_tokens=batch_tokens(device),
     )
-    done = 0
-    for lines in chunks(sys.stdin.buffer, chunk):
-        try:
-            found = translator.translate_requests([Request(line, source, target) for line in lines], options)
-        except DataError as error:
-            raise DataError(f"standard input, after line {done}: {error}") from None
+
+    def answer(lines: list[str]) -> None:
+        found = translator.translate_requests([Request(line, source, target) for line in lines], options)
         for line, translations in zip(lines, found, strict=True):
             if as_json:
                 entries = [{"text": t.text, "score": t.score, "finished": t.finished} for t in translations]
@@ -70,6 +69,15 @@ def translate(
             else:
                 print("\t".join(translation.text for translation in translations))
         sys.stdout.flush()
+
+    done = 0
+    # A reader of our own: at exit Python closes sys.stdin, which the thread may be waiting in, and would abort.
+    for lines in chunks(open(sys.stdin.fileno(), "rb", closefd=False), chunk):  # noqa: SIM115
+        try:
+            answer(lines)
+        except LongLine as error:
+            answer(lines[: error.index])
+            raise error.at(f"standard input, line {done + error.index + 1},") from None
         done += len(lines)
 
 

@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +18,9 @@ from graftmt.data.directions import Direction
 from graftmt.data.sampling import PairSampler
 from graftmt.errors import ConfigError
 from graftmt.text import Tokenizer
+
+Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Indices of directions, and lines."""
 
 
 @dataclass
@@ -50,68 +54,83 @@ class Batch:
         )
 
 
+class _Tokens(NamedTuple):
+    """The tokens of some lines, each with its place in a matrix that has one row per line."""
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    """Tokens of each line."""
+
+
 class BatchMaker:
     """Turns (direction, line) pairs into batches of ids."""
 
     def __init__(self, corpus: TokenizedCorpus, tokenizer: Tokenizer) -> None:
-        self.texts = corpus.texts
         self.tokenizer = tokenizer
         self.padding_id = tokenizer.vocabulary.padding_id
         self.end_id = tokenizer.vocabulary.end_id
-        self.lengths = {language: text.lengths for language, text in corpus.texts.items()}
+        self.numbers = {language: number for number, language in enumerate(corpus.texts)}
+        # Plain views of the mapped files: numpy's memmap class costs time at each access.
+        self.ids = [np.asarray(text.ids) for text in corpus.texts.values()]
+        self.starts = corpus.starts
+        self.lengths = {language: corpus.lengths[number] for language, number in self.numbers.items()}
 
     def make(self, directions: Sequence[Direction], lines: NDArray[np.int64]) -> Batch:
         """The batch of these pairs: source = prefix + tokens + end; decoder input = prefix + tokens; labels = tokens + end."""
-        sources = np.array([direction.source for direction in directions])
-        targets = np.array([direction.target for direction in directions])
-        ends = [self.end_id]
-        source_prefixes = {d: self.tokenizer.source_prefix(d.source, d.target) for d in set(directions)}
-        decoder_prefixes = {d: self.tokenizer.decoder_prefix(d.target) for d in set(directions)}
-        source = self._matrix(sources, lines, [source_prefixes[d] for d in directions], ends)
-        prefixes = [decoder_prefixes[d] for d in directions]
-        decoder_input = self._matrix(targets, lines, prefixes, [])
+        sources = self._tokens([direction.source for direction in directions], lines)
+        targets = self._tokens([direction.target for direction in directions], lines)
+        source_prefixes = {pair: self.tokenizer.source_prefix(*pair) for pair in set(directions)}
+        decoder_prefixes = {pair: self.tokenizer.decoder_prefix(pair.target) for pair in set(directions)}
+        source_prefix = np.array([source_prefixes[pair] for pair in directions], dtype=np.int64)
+        decoder_prefix = np.array([decoder_prefixes[pair] for pair in directions], dtype=np.int64)
         # The forced part of the prefix beyond the first token is not learned: its label is padding.
-        skipped = [[self.padding_id] * (len(prefix) - 1) for prefix in prefixes]
-        labels = self._matrix(targets, lines, skipped, ends)
+        unlearned = np.full_like(decoder_prefix[:, 1:], self.padding_id)
         return Batch(
-            torch.from_numpy(source),
-            torch.from_numpy(decoder_input),
-            torch.from_numpy(labels),
+            torch.from_numpy(self._matrix(source_prefix, sources, end=True)),
+            torch.from_numpy(self._matrix(decoder_prefix, targets, end=False)),
+            torch.from_numpy(self._matrix(unlearned, targets, end=True)),
             list(directions),
-            [int(line) for line in lines],
-            target_tokens=int((labels != self.padding_id).sum()),
-            source_tokens=int((source != self.padding_id).sum()),
+            lines.tolist(),
+            target_tokens=len(targets.ids) + len(lines),
+            source_tokens=len(sources.ids) + len(lines) + source_prefix.size,
         )
 
-    def _matrix(
-        self, languages: NDArray[np.str_], lines: NDArray[np.int64], prefixes: list[list[int]], suffix: list[int]
-    ) -> NDArray[np.int64]:
-        """(B, longest): each row a prefix, the tokens of a line, a suffix, then padding. One gather per language."""
-        before = np.array([len(prefix) for prefix in prefixes])
-        counts = np.empty(len(lines), dtype=np.int64)
-        groups = [(str(language), np.flatnonzero(languages == language)) for language in np.unique(languages)]
-        for language, rows in groups:
-            counts[rows] = self.lengths[language][lines[rows]]
-        matrix = np.full((len(lines), int((before + counts).max()) + len(suffix)), self.padding_id, dtype=np.int64)
-        for column in range(int(before.max())):
-            has = np.flatnonzero(before > column)
-            matrix[has, column] = [prefixes[row][column] for row in has]
-        for language, rows in groups:
-            text, many = self.texts[language], counts[rows]
-            within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-            ids = text.ids[np.repeat(text.starts[lines[rows]], many) + within]
-            matrix[np.repeat(rows, many), np.repeat(before[rows], many) + within] = ids
-        for number, token in enumerate(suffix):
-            matrix[np.arange(len(lines)), before + counts + number] = token
+    def _tokens(self, languages: list[str], lines: NDArray[np.int64]) -> _Tokens:
+        numbers = np.array([self.numbers[language] for language in languages])
+        starts = self.starts[numbers, lines]
+        counts = self.starts[numbers, lines + 1] - starts
+        # Line after line in the order of the languages, so that each language's file is read at one stroke.
+        order = np.argsort(numbers, kind="stable")
+        many = counts[order]
+        ends = np.cumsum(many)
+        columns = np.arange(ends[-1]) - np.repeat(ends - many, many)
+        positions = np.repeat(starts[order], many) + columns
+        bounds = np.append(0, ends)[np.searchsorted(numbers[order], np.arange(len(self.ids) + 1))]
+        ids = np.empty(len(positions), dtype=np.int64)
+        for text, first, last in zip(self.ids, bounds[:-1], bounds[1:], strict=True):
+            if first < last:
+                ids[first:last] = text[positions[first:last]]
+        return _Tokens(np.repeat(order, many), columns, ids, counts)
+
+    def _matrix(self, prefix: NDArray[np.int64], tokens: _Tokens, *, end: bool) -> NDArray[np.int64]:
+        """(B, longest): each row a prefix, the tokens of a line, perhaps an end, then padding."""
+        rows, before = prefix.shape
+        matrix = np.full((rows, before + int(tokens.counts.max()) + end), self.padding_id, dtype=np.int64)
+        matrix[:, :before] = prefix
+        matrix[tokens.rows, tokens.columns + before] = tokens.ids
+        if end:
+            matrix[np.arange(rows), tokens.counts + before] = self.end_id
         return matrix
 
 
 class BatchPlan:
     """Which pairs make the batch of each step.
 
-    Steps come in pools of `pool_batches`. A pool takes the sampler's block of the same number, sorts it into length buckets and
-    cuts these into batches of at most `max_tokens` padded tokens a side; the batches of a pool are shuffled. The block is a
-    little longer than needed and cut where the pool is full; its order is random, so what is cut is not of any special length.
+    Steps come in pools of `pool_batches`. A pool takes the sampler's block of the same number, brings pairs of like lengths
+    together, cuts them into batches of at most `max_tokens` padded tokens a side and shuffles the batches. The block is about
+    as long as the pool needs. What one holds beyond that is left out: whole batches, drawn by lot, so of no special length.
     """
 
     def __init__(
@@ -121,75 +140,72 @@ class BatchPlan:
         *,
         max_tokens: int,
         extra_tokens: int = 2,
-        pool_batches: int = 64,
+        pool_batches: int = 512,
     ) -> None:
         self.sampler, self.max_tokens, self.pool_batches = sampler, max_tokens, pool_batches
         self.extra_tokens = extra_tokens
-        lengths = {language: text.lengths for language, text in corpus.texts.items()}
-        self.source_lengths = [lengths[direction.source] for direction in sampler.directions]
-        self.target_lengths = [lengths[direction.target] for direction in sampler.directions]
-        directions, lines = sampler.block(0, min(20_000, 4 * sampler.pairs))
-        source, target = self._lengths(directions, lines)
+        self.lengths = corpus.lengths
+        numbers = {language: number for number, language in enumerate(corpus.texts)}
+        self.sources = np.array([numbers[direction.source] for direction in sampler.directions])
+        self.targets = np.array([numbers[direction.target] for direction in sampler.directions])
         widest = sampler.longest + extra_tokens
         if widest > max_tokens:
             raise ConfigError(
                 f"batch_tokens is {max_tokens}, but the data has a line of {widest} tokens with code and end; "
                 "raise batch_tokens or lower max_length."
             )
-        mean = self._bucket(np.maximum(source, target)).mean()
-        self.block_size = max(1, int(pool_batches * max_tokens / mean * 1.05))
-        self.cached: tuple[int, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] | None = None
+        # A first guess takes padding for nothing; a trial shows how many batches it makes.
+        mean = np.maximum(*self._lengths(*sampler.block(0, 10_000))).mean()
+        guess = int(pool_batches * max_tokens / mean) + 1
+        trial = len(self._cut(*sampler.block(0, guess)))
+        self.block_size = max(pool_batches, int(1.01 * guess * pool_batches / trial))
+        self.cached: tuple[int, list[Pairs]] | None = None
 
     def pairs(self, step: int) -> tuple[list[Direction], NDArray[np.int64]]:
         """The directions and lines of the batch of `step`."""
         pool, position = divmod(step, self.pool_batches)
-        if self.cached is None or self.cached[0] != pool:
-            self.cached = (pool, self._pool(pool))
-        batches = self.cached[1]
-        directions, lines = batches[position % len(batches)]
-        return [self.sampler.directions[k] for k in directions], lines
+        # Read and set once: another thread may be at another pool.
+        cached = self.cached
+        if cached is None or cached[0] != pool:
+            self.cached = cached = (pool, self._pool(pool))
+        directions, lines = cached[1][position]
+        return [self.sampler.directions[k] for k in directions.tolist()], lines
 
-    def _pool(self, number: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        directions, lines = self.sampler.block(number, self.block_size)
+    def _pool(self, number: int) -> list[Pairs]:
+        """Exactly `pool_batches` batches."""
+        batches = self._cut(*self.sampler.block(number, self.block_size))
+        while len(batches) < self.pool_batches:
+            directions, lines = batches.pop(max(range(len(batches)), key=lambda index: len(batches[index][1])))
+            half = len(lines) // 2
+            batches += [(directions[:half], lines[:half]), (directions[half:], lines[half:])]
+        order = np.random.default_rng([self.sampler.seed, number, 1]).permutation(len(batches))
+        return [batches[index] for index in order[: self.pool_batches]]
+
+    def _cut(self, directions: NDArray[np.int64], lines: NDArray[np.int64]) -> list[Pairs]:
+        """All these pairs in batches, alike in length on both sides."""
         source, target = self._lengths(directions, lines)
-        width = self._bucket(np.maximum(source, target))
-        rows = np.maximum(1, self.max_tokens // width)
-        kept = self._fill(width, rows)
-        # Within a bucket pairs of like lengths on both sides come together: less padding.
-        order = kept[np.lexsort((target[kept], source[kept] // 4, width[kept]))]
-        starts = np.flatnonzero(self._opens(width[order], rows[order]))
-        batches = [(directions[part], lines[part]) for part in np.split(order, starts[1:])]
-        shuffle = np.random.default_rng([self.sampler.seed, number, 1]).permutation(len(batches))
-        return [batches[index] for index in shuffle]
-
-    def _fill(self, width: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The longest prefix of the block that makes at most `pool_batches` batches."""
-        by_bucket = np.argsort(width, kind="stable")
-        opens = np.zeros(len(width), dtype=np.int64)
-        opens[by_bucket] = self._opens(width[by_bucket], rows[by_bucket])
-        return np.arange(int(np.searchsorted(np.cumsum(opens), self.pool_batches, side="right")))
-
-    @staticmethod
-    def _opens(width: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Of pairs sorted by bucket: which ones are the first of a batch."""
-        new_bucket = np.flatnonzero(np.diff(width, prepend=-1))
-        rank = np.arange(len(width)) - np.repeat(new_bucket, np.diff(np.append(new_bucket, len(width))))
-        return np.asarray(rank % rows == 0)
+        width = np.maximum(source, target)
+        # Bands of like width, sixteen from one power of two to the next (frexp is exact, so all machines agree); in a band by
+        # the difference of the sides, up and down in turn, so that a batch across the border of two bands has like pairs too.
+        mantissa, exponent = np.frexp(width)
+        band = 16 * exponent.astype(np.int64) + (32 * mantissa).astype(np.int64)
+        difference = np.where(band % 2, source - target, target - source)
+        order = np.argsort(band * (1 << 32) + difference, kind="stable")
+        width = width[order]
+        batches, start = [], 0
+        while start < len(order):
+            widest = np.maximum.accumulate(width[start : start + self.max_tokens // int(width[start])])
+            rows = int(np.searchsorted(widest * np.arange(1, len(widest) + 1), self.max_tokens, side="right"))
+            part = order[start : start + rows]
+            batches.append((directions[part], lines[part]))
+            start += rows
+        return batches
 
     def _lengths(self, directions: NDArray[np.int64], lines: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Tokens of each pair on both sides, code and end included."""
-        source, target = np.empty(len(lines), dtype=np.int64), np.empty(len(lines), dtype=np.int64)
-        for k in np.unique(directions):
-            rows = np.flatnonzero(directions == k)
-            source[rows] = self.source_lengths[k][lines[rows]]
-            target[rows] = self.target_lengths[k][lines[rows]]
+        source = self.lengths[self.sources[directions], lines].astype(np.int64)
+        target = self.lengths[self.targets[directions], lines].astype(np.int64)
         return source + self.extra_tokens, target + self.extra_tokens
-
-    @staticmethod
-    def _bucket(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Lengths rounded up: to 4 where short, then to an eighth of their power of two, at least 8."""
-        step = np.maximum(4, 1 << np.maximum(0, np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64) - 3))
-        return np.asarray(-(-lengths // step) * step)
 
 
 class BatchStream:
@@ -206,7 +222,9 @@ class BatchStream:
         self.thread.start()
         try:
             for _ in self.steps:
-                batch = self.queue.get()
+                batch = self._get()
+                if batch is None:
+                    return
                 if isinstance(batch, BaseException):
                     raise batch
                 yield batch
@@ -214,7 +232,10 @@ class BatchStream:
             self.close()
 
     def close(self) -> None:
+        """Ends the thread and waits for it: one that is still in native code when Python ends can abort the process."""
         self.stopped.set()
+        if self.thread.is_alive() and self.thread is not threading.current_thread():
+            self.thread.join(timeout=5)
 
     def _work(self) -> None:
         try:
@@ -227,6 +248,15 @@ class BatchStream:
                     return
         except BaseException as error:  # it is raised again where the batches are read
             self._put(error)
+
+    def _get(self) -> Batch | BaseException | None:
+        """The next batch, or nothing once the stream is closed."""
+        while not self.stopped.is_set():
+            try:
+                return self.queue.get(timeout=0.2)
+            except queue.Empty:
+                continue
+        return None
 
     def _put(self, item: Batch | BaseException) -> bool:
         while not self.stopped.is_set():

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,16 @@ class TokenizedCorpus:
     def languages(self) -> tuple[str, ...]:
         return tuple(self.texts)
 
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """(languages, lines + 1): the starts of all texts, for reading lines of many languages at once."""
+        return np.stack([text.starts for text in self.texts.values()])
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int32]:
+        """(languages, lines): how many tokens each line has."""
+        return np.diff(self.starts, axis=1).astype(np.int32)
+
     def __len__(self) -> int:
         return len(next(iter(self.texts.values())))
 
@@ -79,6 +90,8 @@ def tokenize_corpus(
     folder = default_cache_folder() if folder is None else folder
     entries = {language: folder / cache_key(path, tokenizer) for language, path in corpus.files.items()}
     missing = [language for language, entry in entries.items() if not (entry / "text.json").is_file()]
+    # Files of the same content share an entry, which is made once.
+    missing = list({entries[language]: language for language in missing}.values())
     if missing:
         jobs = [(str(corpus.files[language]), str(entries[language]), tokenizer) for language in missing]
         processes = min(len(jobs), processes or os.cpu_count() or 1)
@@ -105,7 +118,7 @@ def cache_key(path: Path, tokenizer: Tokenizer) -> str:
             while block := handle.read(1 << 20):
                 digest.update(block)
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}.") from None
+        raise DataError(f"cannot read {path}: {error.strerror}; check that the file is there and may be read.") from None
     return digest.hexdigest()[:32]
 
 
@@ -140,11 +153,12 @@ def open_text(language: str, entry: Path) -> TokenizedText:
     try:
         ids = np.load(entry / "ids.npy", mmap_mode="r", allow_pickle=False)
         starts = np.load(entry / "starts.npy", allow_pickle=False)
-    except (OSError, ValueError) as error:
+        unknown_rate = facts["unknown"] / max(1, facts["tokens"])
+        if len(starts) != facts["lines"] + 1 or not starts[-1] == len(ids) == facts["tokens"]:
+            raise ValueError("sizes do not agree")
+    except (OSError, ValueError, EOFError, KeyError) as error:
         raise DataError(f"the token cache {entry} is damaged ({error}); delete that folder and run again.") from None
-    if len(starts) != facts["lines"] + 1 or len(ids) != facts["tokens"]:
-        raise DataError(f"the token cache {entry} is damaged (sizes do not agree); delete that folder and run again.")
-    return TokenizedText(language, ids, starts, facts["unknown"] / max(1, facts["tokens"]))
+    return TokenizedText(language, ids, starts, unknown_rate)
 
 
 def unknown_rates(corpus: TokenizedCorpus, languages: Sequence[str] | None = None) -> dict[str, float]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from graftmt.errors import DataError, LanguageError, nearest
 
@@ -29,8 +31,49 @@ def open_binary(path: Path) -> BinaryIO:
             import zstandard
         except ImportError:
             raise DataError(f"{path} is compressed with zstd: pip install 'graftmt[prepare]' to read it.") from None
-        return cast(BinaryIO, zstandard.open(path, "rb"))
+        return cast(BinaryIO, io.BufferedReader(_ZstdFile(path.open("rb"), zstandard)))
     return path.open("rb")
+
+
+class _ZstdFile(io.RawIOBase):
+    """The uncompressed bytes of a zstd file; zstandard's own reader takes a truncated file for a whole one."""
+
+    def __init__(self, file: BinaryIO, zstandard: Any) -> None:
+        self.file, self.zstandard = file, zstandard
+        self.frame: Any = None
+        self.ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.ready:
+            block = self.file.read(1 << 17)
+            if not block:
+                if self.frame is not None:
+                    raise EOFError("Compressed file ended before the end of a frame")
+                return 0
+            self.ready = memoryview(b"".join(self._decompress(block)))
+        count = min(len(buffer), len(self.ready))
+        buffer[:count], self.ready = self.ready[:count], self.ready[count:]
+        return count
+
+    def _decompress(self, block: bytes) -> Iterator[bytes]:
+        """A file is one frame after another; `frame` is the one that is not finished yet."""
+        while block:
+            if self.frame is None:
+                self.frame = self.zstandard.ZstdDecompressor().decompressobj()
+            try:
+                yield self.frame.decompress(block)
+            except self.zstandard.ZstdError as error:
+                raise OSError(str(error)) from None
+            block = self.frame.unused_data
+            if self.frame.eof:
+                self.frame = None
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -48,6 +91,8 @@ def read_lines(path: Path) -> Iterator[str]:
                         f"{path}, line {number}: not valid UTF-8 (byte {raw[error.start]:#04x} at column {error.start + 1}); "
                         "convert the file to UTF-8, for instance with iconv, or drop the line in every language's file."
                     ) from None
+                if number == 1:
+                    line = line.removeprefix("\ufeff")  # a byte order mark, which some editors write
                 if len(line) > LONGEST_LINE:
                     raise DataError(
                         f"{path}, line {number}: {len(line):,} characters; at most {LONGEST_LINE:,} make sense as one segment. "
@@ -56,7 +101,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield line
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; check the path.") from None
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read past line {number} ({error}); the file may be truncated.") from None
 
 
@@ -86,7 +131,7 @@ class Corpus:
         for language in languages:
             if language not in found:
                 raise LanguageError(
-                    f"{folder} has no {split} text for language {language!r}{nearest(language, found)} "
+                    f"{folder} has no {split} text for language {language!r}{nearest(language, found) or '.'} "
                     f"Languages there: {', '.join(found)}."
                 )
         return cls(folder, split, {language: found[language] for language in languages})
@@ -120,7 +165,7 @@ def find_files(folder: Path, split: str) -> dict[str, Path]:
         if path.is_file() and len(parts) >= 2 and parts[0] == split and path.name[len(f"{split}.{parts[1]}") :] in ENDINGS:
             languages.add(parts[1])
     # docs-l10n and others keep a file that says where each line is from: not a language.
-    languages -= {"source", "json", "md", "tsv"}
+    languages -= {"source", "json", "md", "tsv", "txt", "gz", "xz", "zst"}
     return {
         language: next(path for ending in ENDINGS if (path := folder / f"{split}.{language}{ending}").is_file())
         for language in sorted(languages)

@@ -28,9 +28,11 @@ def parse_direction(text: str, languages: Sequence[str]) -> Direction:
                 raise LanguageError(f"direction {text!r} goes from a language to itself.")
             return Direction(source, target)
     known = ", ".join(sorted(languages))
-    unknown = next((code for pair in splits[:1] for code in pair if code not in languages), text)
+    # The other side of a known language is what is meant to be one.
+    likely = [code for pair in splits for code, other in (pair, pair[::-1]) if other in languages]
+    unknown = next((code for code in [*likely, *(code for pair in splits for code in pair)] if code not in languages), text)
     raise LanguageError(
-        f"direction {text!r}: {unknown!r} is not a language here{nearest(unknown, languages)} "
+        f"direction {text!r}: {unknown!r} is not a language here{nearest(unknown, languages) or '.'} "
         f"Write SOURCE-TARGET with two of: {known}."
     )
 
@@ -49,8 +51,9 @@ def select_directions(view: str | Sequence[str], languages: Sequence[str], pivot
             _require(centre, languages, view)
             others = [language for language in languages if language != centre]
             return [d for other in others for d in (Direction(centre, other), Direction(other, centre))]
-        if view.startswith(("to-", "from-")) and view.partition("-")[2] in languages:
-            way, _, centre = view.partition("-")
+        way, _, centre = view.partition("-")
+        if way in ("to", "from") and way not in languages:
+            _require(centre, languages, view)
             others = [language for language in languages if language != centre]
             return [Direction(other, centre) if way == "to" else Direction(centre, other) for other in others]
         view = [item.strip() for item in view.split(",") if item.strip()]
@@ -62,4 +65,4 @@ def select_directions(view: str | Sequence[str], languages: Sequence[str], pivot
 def _require(language: str, languages: Sequence[str], view: str) -> None:
     if language not in languages:
         known = ", ".join(sorted(languages))
-        raise LanguageError(f"{view}: {language!r} is not a language here{nearest(language, languages)} Known: {known}.")
+        raise LanguageError(f"{view}: {language!r} is not a language here{nearest(language, languages) or '.'} Known: {known}.")

@@ -14,10 +14,16 @@ from graftmt.data.cache import TokenizedCorpus
 from graftmt.data.directions import Direction
 from graftmt.errors import ConfigError, DataError
 
+# Arithmetic on 64-bit numbers without a sign, modulo 2^64.
+_UINT64 = 0xFFFFFFFFFFFFFFFF
+_GOLDEN = 0x9E3779B97F4A7C15
+_OFFSET = np.uint64(0x632BE59BD9B4E019)
+_ROUND_OFFSETS = [np.uint64(number * _GOLDEN & _UINT64) for number in range(4)]
+
 
 def temperature_probabilities(sizes: Sequence[int], temperature: float) -> NDArray[np.float64]:
     """p_k ∝ D_k^(1/T): T = 1 follows the data, a high T evens directions out (the paper: 5)."""
-    if temperature <= 0:
+    if not temperature > 0:
         raise ConfigError(
             f"the sampling temperature is {temperature}; expected a number above 0 (1 follows the data, 5 evens out)."
         )
@@ -37,6 +43,12 @@ def mixed_probabilities(
     """Temperature sampling where some directions have a fixed probability and the rest share what is left."""
     fixed = fixed or {}
     directions = list(sizes)
+    for direction, probability in fixed.items():
+        if direction not in sizes or not probability >= 0:
+            raise ConfigError(
+                f"the fixed sampling probability of {direction} is {probability}; expected 0 or more, and a direction of "
+                f"those with lines: {', '.join(map(str, directions))}."
+            )
     left = 1.0 - sum(fixed.values())
     free = [direction for direction in directions if direction not in fixed]
     if left < -1e-9 or (free and left <= 0):
@@ -51,31 +63,37 @@ def mixed_probabilities(
     return np.asarray(probabilities / probabilities.sum(), dtype=np.float64)
 
 
-def shuffled(positions: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
-    """A permutation of range(size), computed element by element: position i of the shuffled order, no table.
+def shuffled(positions: NDArray[np.int64], sizes: NDArray[np.int64] | int, keys: NDArray[np.uint64] | int) -> NDArray[np.int64]:
+    """Element `position` of the permutation of range(size) that `key` chooses, for each of many: computed, no table.
 
     A four-round Feistel network permutes the next power of four; values outside the range walk on until they are inside.
     """
-    bits = max(1, (max(size - 1, 1).bit_length() + 1) // 2)
-    mask = np.uint64((1 << bits) - 1)
-    values = positions.astype(np.uint64)
-    outside = np.ones(len(values), dtype=bool)
-    while outside.any():
-        left, right = values[outside] >> np.uint64(bits), values[outside] & mask
+    limits = np.broadcast_to(np.asarray(sizes, dtype=np.uint64), positions.shape)
+    keys = np.full(positions.shape, keys & _UINT64, dtype=np.uint64) if isinstance(keys, int) else keys
+    round_keys = keys * np.uint64(4 * _GOLDEN & _UINT64) + _OFFSET
+    # frexp gives the bits of a whole number; two halves of as many bits each hold every position.
+    bits = np.maximum(1, (np.frexp(np.maximum(limits, 2) - 1.0)[1] + 1) // 2).astype(np.uint64)
+    mask = (np.uint64(1) << bits) - np.uint64(1)
+    result = positions.astype(np.uint64)
+    values, outside = result, np.arange(len(result))
+    while len(outside):
+        left, right = values >> bits, values & mask
         for number in range(4):
-            left, right = right, left ^ (_mix(right, key * 4 + number) & mask)
-        values[outside] = (left << np.uint64(bits)) | right
-        outside = values >= size
-    return values.astype(np.int64)
+            left, right = right, left ^ (_mix(right + round_keys + _ROUND_OFFSETS[number]) & mask)
+        values = (left << bits) | right
+        result[outside] = values
+        again = values >= limits
+        values, outside, limits, bits, mask, round_keys = (
+            array[again] for array in (values, outside, limits, bits, mask, round_keys)
+        )
+    return result.astype(np.int64)
 
 
-def _mix(values: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
-    """A 64-bit finaliser (multiply, shift, xor), different for each key."""
-    with np.errstate(over="ignore"):
-        mixed = values + np.uint64((key * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) & 0xFFFFFFFFFFFFFFFF)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A 64-bit finaliser: multiply, shift, xor."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
+    return values ^ (values >> np.uint64(31))
 
 
 class PairSampler:
@@ -97,12 +115,17 @@ class PairSampler:
     ) -> None:
         self.seed = seed
         self.lines: dict[Direction, NDArray[np.int32]] = {}
+        self.longest = 0
         lengths = {language: text.lengths for language, text in corpus.texts.items()}
         usable = {language: (length > 0) & (length <= max_length) for language, length in lengths.items()}
         for direction in directions:
-            lines = np.flatnonzero(usable[direction.source] & usable[direction.target]).astype(np.int32)
+            # Both ways between two languages have the same lines: kept once.
+            lines = self.lines.get(Direction(direction.target, direction.source))
+            if lines is None:
+                lines = np.flatnonzero(usable[direction.source] & usable[direction.target]).astype(np.int32)
             if len(lines):
                 self.lines[direction] = lines
+                self.longest = max(self.longest, *(int(lengths[language][lines].max()) for language in direction))
         if not self.lines:
             listed = ", ".join(str(direction) for direction in list(directions)[:5])
             raise DataError(
@@ -110,7 +133,6 @@ class PairSampler:
                 f"and at most {max_length} tokens; check the files, or raise max_length."
             )
         self.directions = list(self.lines)
-        self.longest = max(int(lengths[language][usable[language]].max(initial=0)) for pair in self.lines for language in pair)
         self.sizes = {direction: len(lines) for direction, lines in self.lines.items()}
         self.probabilities = mixed_probabilities(self.sizes, temperature, fixed)
 
@@ -120,24 +142,23 @@ class PairSampler:
 
     def block(self, number: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Block `number` of `size` draws: the index of each draw's direction, and its line."""
-        random = np.random.default_rng([self.seed, number])
         # Draw j of direction k has happened floor(total × p_k + offset_k) times by then: exact shares, no history.
         offsets = np.random.default_rng([self.seed]).random(len(self.directions))
         first = np.floor(number * size * self.probabilities + offsets).astype(np.int64)
         last = np.floor((number + 1) * size * self.probabilities + offsets).astype(np.int64)
         directions = np.repeat(np.arange(len(self.directions)), last - first)
-        lines = np.concatenate([self._draws(k, int(first[k]), int(last[k])) for k in range(len(self.directions))])
-        order = random.permutation(len(directions))
+        lines = self._draws(first, last - first)
+        order = np.random.default_rng([self.seed, number]).permutation(len(directions))
         return directions[order], lines[order]
 
-    def _draws(self, k: int, first: int, last: int) -> NDArray[np.int64]:
-        """The lines of draws first … last of direction k: epoch after epoch, each in an order of its own."""
-        lines = self.lines[self.directions[k]]
-        size, result, position = len(lines), [], first
-        while position < last:
-            epoch, start = divmod(position, size)
-            count = min(size - start, last - position)
-            key = (self.seed * 1_000_003 + k) * 1_000_003 + epoch
-            result.append(lines[shuffled(np.arange(start, start + count), size, key)])
-            position += count
-        return np.concatenate(result).astype(np.int64) if result else np.empty(0, dtype=np.int64)
+    def _draws(self, first: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The lines of draws first … first + count - 1 of each direction: epoch after epoch, each in an order of its own."""
+        ends = np.cumsum(counts)
+        numbers = np.arange(ends[-1]) + np.repeat(first - (ends - counts), counts)
+        sizes = np.repeat(list(self.sizes.values()), counts)
+        epochs, positions = np.divmod(numbers, sizes)
+        keys = [(self.seed * 1_000_003 + k) * 1_000_003 & _UINT64 for k in range(len(counts))]
+        lines = shuffled(positions, sizes, np.repeat(np.array(keys, dtype=np.uint64), counts) + epochs.astype(np.uint64))
+        for direction, start, end in zip(self.directions, ends - counts, ends, strict=True):
+            lines[start:end] = self.lines[direction][lines[start:end]]
+        return lines

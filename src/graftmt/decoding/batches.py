@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from graftmt.decoding.options import Hypothesis, SearchOptions
+from graftmt.decoding.packing import packed
 from graftmt.decoding.search import beam_search, greedy_search
 from graftmt.model import Transformer
+
+WORTH_PACKING = 4
+"""Rows. For fewer, plain products with a vector are as fast."""
 
 
 def search_all(
@@ -26,6 +30,8 @@ def search_all(
     `prefixes[i]` is what the decoder starts from for source i; all have one length, so directions mix freely in a batch.
     `on_batch` hears how many are done.
     """
+    if len(sources) * options.beam >= WORTH_PACKING:
+        model = packed(model)
     results: list[list[Hypothesis]] = [[] for _ in sources]
     done = 0
     for rows in length_batches([len(source) for source in sources], options):
@@ -34,10 +40,8 @@ def search_all(
         source = torch.tensor(padded, device=model.device)
         prefix = torch.tensor([prefixes[row] for row in rows], device=model.device)
         limits = torch.tensor([options.limit(len(sources[row])) for row in rows], device=model.device)
-        if options.beam == 1:
-            found = greedy_search(model, source, prefix, limits=limits, end=end, forbidden=forbidden)
-        else:
-            found = beam_search(model, source, prefix, options, limits=limits, end=end, forbidden=forbidden)
+        search = greedy_search if options.beam == 1 else beam_search
+        found = search(model, source, prefix, options, limits=limits, end=end, forbidden=forbidden)
         for row, hypotheses in zip(rows, found, strict=True):
             results[row] = hypotheses
         done += len(rows)

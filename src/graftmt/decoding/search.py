@@ -13,8 +13,8 @@ from torch import Tensor
 from graftmt.decoding.options import Hypothesis, SearchOptions
 from graftmt.model import DecoderState, Transformer
 
-NEVER = -1.0e9
-"""A score no hypothesis has; finite, so that sums stay comparable."""
+NEVER = -torch.inf
+"""The score of what cannot be; nothing added to it or divided from it makes it possible again."""
 
 
 class Forbidden:
@@ -31,9 +31,16 @@ class Forbidden:
 
 @torch.inference_mode()
 def greedy_search(
-    model: Transformer, source: Tensor, prefix: Tensor, *, limits: Tensor, end: int, forbidden: Sequence[int] = ()
+    model: Transformer,
+    source: Tensor,
+    prefix: Tensor,
+    options: SearchOptions,
+    *,
+    limits: Tensor,
+    end: int,
+    forbidden: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
-    """The best token at each step.
+    """The best token at each step: what beam search with a beam of 1 finds, sooner.
 
     source (B, S); prefix (B, P): what the decoder starts from; limits (B,): the most tokens each may give, the end counted.
     """
@@ -60,7 +67,7 @@ def greedy_search(
             active, chosen = active[kept], chosen[kept]
         tokens = chosen[:, None]
     return [
-        [_hypothesis(row[:length], total / length, end)]
+        [_hypothesis(row[:length], total / length**options.length_penalty, end)]
         for row, length, total in zip(outputs.tolist(), lengths.tolist(), totals.tolist(), strict=True)
     ]
 
@@ -91,7 +98,7 @@ def beam_search(
     for step in range(longest):
         at_limit = limits[search.sentences] <= step + 1
         rows = search.advance(rule.log_probabilities(model.step(tokens, state)), step, at_limit, options.length_penalty)
-        done = at_limit | (search.finished_scores > NEVER / 2).all(dim=1)
+        done = at_limit | (search.finished_scores > NEVER).all(dim=1)
         if done.any():
             search.collect(done, results, options.n_best)
             kept = (~done).nonzero().flatten()
@@ -153,7 +160,7 @@ class _Beams:
             results[int(self.sentences[index])] = [
                 _hypothesis(rows[rank][: lengths[rank]], scores[rank], self.end)
                 for rank in range(n_best)
-                if scores[rank] > NEVER / 2
+                if scores[rank] > NEVER
             ]
 
     def keep(self, sentences: Tensor) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from graftmt.model.attention import SelfAttentionCache
+from graftmt.model.attention import CacheMemory, SelfAttentionCache
 from graftmt.model.configuration import ModelConfig
 from graftmt.model.embeddings import Embedding, Positions, Projection
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
@@ -67,11 +67,13 @@ class Decoder(nn.Module):
 
     def start(self, memory: Tensor, memory_mask: Tensor | None, beam: int, capacity: int) -> DecoderState:
         """Projects the memory once for each layer and allocates room for `capacity` tokens."""
+        rows = memory.shape[0] * beam
+        projected = [layer.cross_attention.project_memory(memory) for layer in self.layers]  # type: ignore[operator, union-attr]
+        room = CacheMemory(rows * capacity * memory.shape[2], like=projected[0][0])
         caches = []
-        for layer in self.layers:
-            keys, values = layer.cross_attention.project_memory(memory)  # type: ignore[operator, union-attr]
-            rows, heads, head_dim = memory.shape[0] * beam, keys.shape[1], keys.shape[3]
-            caches.append(LayerCache(SelfAttentionCache(rows, heads, capacity, head_dim, keys), keys, values))
+        for keys, values in projected:
+            cache = SelfAttentionCache(rows, keys.shape[1], keys.shape[3], room)
+            caches.append(LayerCache(cache, keys.contiguous(), values.contiguous()))
         return DecoderState(caches, memory_mask, beam)
 
     def step(self, x: Tensor, state: DecoderState) -> Tensor:

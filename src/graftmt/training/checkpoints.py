@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from graftmt.base import read_tensors
+from graftmt.base import read_tensors, write_tensors
 from graftmt.configuration import differences
-from graftmt.errors import CheckpointError, ConfigError
+from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.training.configuration import MAY_CHANGE
 
@@ -54,6 +55,11 @@ class Checkpoints:
         found = sorted(self._all(), key=self._order)
         return found[-1] if found else None
 
+    def sweep(self) -> None:
+        """Removes what a kill left half written; a run does so once, before it writes anything itself."""
+        for path in self.folder.glob(".stage*"):
+            shutil.rmtree(path, ignore_errors=True)
+
     def save(
         self,
         state: RunState,
@@ -65,8 +71,8 @@ class Checkpoints:
         """Writes a checkpoint and removes those that are too many."""
         path = self.folder / f"stage{state.stage + 1}-step{state.step:08d}"
         with atomic_folder(path) as temporary:
-            save_file({name: _stored(tensor) for name, tensor in parameters.items()}, temporary / "model.safetensors")
-            save_file(_optimizer_tensors(parameters, optimizer), temporary / "optimizer.safetensors")
+            write_tensors(temporary / "model.safetensors", {name: _stored(tensor) for name, tensor in parameters.items()})
+            write_tensors(temporary / "optimizer.safetensors", _optimizer_tensors(parameters, optimizer))
             write_json(temporary / "state.json", {"format": FORMAT, "state": asdict(state), "config": config, "data": data})
         for old in sorted(self._all(), key=self._order)[: -self.keep]:
             shutil.rmtree(old, ignore_errors=True)
@@ -74,10 +80,17 @@ class Checkpoints:
 
     def read_state(self, path: Path, config: Any, data: str) -> RunState:
         """The counters of a checkpoint, refused where it belongs to another configuration or other text."""
-        document = read_json(path / "state.json", "the checkpoint")
-        if document.get("format") != FORMAT:
-            raise CheckpointError(f"{path} has format {document.get('format')!r}; this version of graftmt reads {FORMAT}.")
-        changed = [line for line in differences(document["config"], config) if line.partition(":")[0] not in MAY_CHANGE]
+        with self._way_out(path):
+            document = _read_document(path)
+        if document["format"] != FORMAT:
+            raise CheckpointError(f"{path} has format {document['format']!r}; this version of graftmt reads {FORMAT}.")
+        # Stages that have not begun may still be planned anew.
+        ahead = tuple(f"stages.{number}." for number in range(document["state"]["stage"] + 1, len(config["stages"])))
+        changed = [
+            line
+            for line in differences(document["config"], config)
+            if line.partition(":")[0] not in MAY_CHANGE and not line.startswith(ahead)
+        ]
         if changed:
             raise ConfigError(
                 f"the run in {self.folder.parent} was made with another configuration ({'; '.join(changed)}). "
@@ -92,7 +105,8 @@ class Checkpoints:
 
     def load_parameters(self, path: Path, parameters: Mapping[str, nn.Parameter]) -> None:
         """Copies the stored weights into these parameters."""
-        tensors = read_tensors(path / "model.safetensors", "the checkpoint")
+        with self._way_out(path):
+            tensors = read_tensors(path / "model.safetensors", "the checkpoint")
         wrong = sorted(tensors.keys() ^ parameters.keys())
         wrong += [name for name in tensors.keys() & parameters.keys() if tensors[name].shape != parameters[name].shape]
         if wrong:
@@ -102,13 +116,18 @@ class Checkpoints:
                 parameter.copy_(tensors[name])
 
     def load_optimizer(self, path: Path, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> None:
-        tensors = read_tensors(path / "optimizer.safetensors", "the checkpoint")
-        for name, parameter in parameters.items():
-            prefix = f"{name}/"
-            keys = [key for key in tensors if key.startswith(prefix)]
-            if not keys:
-                raise CheckpointError(f"{path}/optimizer.safetensors has nothing for {name}; it is of another configuration.")
-            optimizer.state[parameter] = {key.removeprefix(prefix): tensors[key].to(parameter.device) for key in keys}
+        """Gives each parameter its moments again; one that has not had a gradient yet has none."""
+        with self._way_out(path):
+            tensors = read_tensors(path / "optimizer.safetensors", "the checkpoint")
+        unknown = sorted({key.rpartition("/")[0] for key in tensors} - parameters.keys())
+        if unknown:
+            raise CheckpointError(
+                f"{path}/optimizer.safetensors does not fit this model, which has no {', '.join(unknown[:5])}; it is of "
+                "another configuration."
+            )
+        for key, tensor in tensors.items():
+            name, _, kind = key.rpartition("/")
+            optimizer.state[parameters[name]][kind] = tensor.to(parameters[name].device)
 
     def best(self, stage: int) -> Path:
         """Each stage has its own, so that the next one can begin from it again if it is killed early."""
@@ -116,8 +135,29 @@ class Checkpoints:
 
     def save_best(self, stage: int, parameters: Mapping[str, nn.Parameter], facts: dict[str, Any]) -> None:
         with atomic_folder(self.best(stage)) as temporary:
-            save_file({name: _stored(tensor) for name, tensor in parameters.items()}, temporary / "model.safetensors")
+            write_tensors(temporary / "model.safetensors", {name: _stored(tensor) for name, tensor in parameters.items()})
             write_json(temporary / "best.json", facts)
+
+    @contextmanager
+    def _way_out(self, path: Path) -> Iterator[None]:
+        """Adds to the error about a file of `path` how the run can go on; nothing is deleted here."""
+        try:
+            yield
+        except GraftError as error:
+            raise CheckpointError(f"{error} {self._advice(path)}") from None
+
+    def _advice(self, path: Path) -> str:
+        if not NAME.fullmatch(path.name):
+            return f"The run cannot go on without {path}: restore it from a copy, or start over with --fresh."
+        earlier = [other for other in sorted(self._all(), key=self._order) if self._order(other) < self._order(path)]
+        whole = [other for other in earlier if _is_whole(other)]
+        if not whole:
+            return f"There is no earlier checkpoint: restore {path} from a copy, or start over with --fresh."
+        damaged = [str(other) for other in [*earlier, path] if self._order(other) > self._order(whole[-1])]
+        return (
+            f"To go on from the checkpoint before it, {whole[-1].name}, which is whole, delete {' and '.join(damaged)} "
+            "and give the same command again."
+        )
 
     def _all(self) -> list[Path]:
         return [path for path in self.folder.glob("stage*-step*") if NAME.fullmatch(path.name)] if self.folder.is_dir() else []
@@ -127,6 +167,29 @@ class Checkpoints:
         match = NAME.fullmatch(path.name)
         assert match is not None
         return int(match[1]), int(match[2])
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    """state.json of a checkpoint, with all its keys."""
+    document = read_json(path / "state.json", "the checkpoint")
+    missing = [key for key in ("format", "state", "config", "data") if key not in document]
+    if document.get("format") == FORMAT and not missing:
+        missing = sorted({field.name for field in fields(RunState)} ^ document["state"].keys())
+    if missing:
+        raise CheckpointError(f"the checkpoint: {path / 'state.json'} is damaged (keys {', '.join(missing)}).")
+    return document
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether every file can be read; of tensors, the header and the length that it states."""
+    try:
+        _read_document(path)
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            with safe_open(path / name, framework="pt"):
+                pass
+    except (GraftError, OSError, SafetensorError):
+        return False
+    return True
 
 
 def _stored(tensor: Tensor) -> Tensor:

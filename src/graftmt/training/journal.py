@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from graftmt.errors import GraftError
 from graftmt.files import write_text
 
 
@@ -33,17 +35,26 @@ class Journal:
 
     def write(self, event: str, stage: int, step: int, **values: Any) -> None:
         record = {"event": event, "stage": stage, "step": step, **values}
-        self.handle.write(json.dumps(record, ensure_ascii=False) + "\n")
-        self.handle.flush()
-        if self.writer is not None:
-            for name, value in values.items():
-                if isinstance(value, int | float):
-                    self.writer.add_scalar(f"stage{stage + 1}/{event}/{name}", value, step)
+        try:
+            self.handle.write(json.dumps(record, ensure_ascii=False) + "\n")
+            self.handle.flush()
+            if self.writer is not None:
+                for name, value in values.items():
+                    if isinstance(value, int | float):
+                        self.writer.add_scalar(f"stage{stage + 1}/{event}/{name}", value, step)
+        except OSError as error:
+            raise GraftError(
+                f"could not write to {self.path} or the TensorBoard files beside it: {error.strerror or error}. "
+                "Free some space; the same command then goes on from the last checkpoint."
+            ) from error
 
     def close(self) -> None:
-        self.handle.close()
-        if self.writer is not None:
-            self.writer.close()
+        # What could not be written was an error before; closing tries once more, and must not hide that error.
+        with suppress(OSError):
+            self.handle.close()
+        with suppress(OSError):
+            if self.writer is not None:
+                self.writer.close()
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

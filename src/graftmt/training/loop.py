@@ -5,6 +5,7 @@ It optimises the parameters it is given and nothing else; whatever owns them dec
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graftmt.data import Batch, BatchMaker, BatchPlan, BatchStream
@@ -104,6 +106,8 @@ class Trainer:
         if resume_from is not None:
             self.checkpoints.load_optimizer(resume_from, self.parameters, optimizer)
         self.model.set_dropout(self.stage.dropout)
+        if self.config.compile:
+            self._warm_up(optimizer)
         micro = self.stage.accumulate
         pin = self.model.device.type == "cuda"
         stream = BatchStream(self.plan, self.maker, state.step * micro, self.stage.steps * micro, pin=pin)
@@ -112,7 +116,8 @@ class Trainer:
         saved = state.step
         try:
             while state.step < self.stage.steps and not self._out_of_patience(state):
-                update = [next(batches) for _ in range(micro)]
+                with pace.waiting():
+                    update = [next(batches) for _ in range(micro)]
                 self.unchecked.append(self._update(update, optimizer, state.step))
                 state.step += 1
                 state.target_tokens += sum(batch.target_tokens for batch in update)
@@ -135,6 +140,19 @@ class Trainer:
         if saved != state.step:
             self._save(state, optimizer, pace)
 
+    def _warm_up(self, optimizer: torch.optim.Optimizer) -> None:
+        """Compiles the layers on a made-up batch. Its sizes differ from each other and from the model's, so that none of
+        them is taken for a constant and compiled anew for the next batch."""
+        started = time.monotonic()
+        self.model.train()
+        rows = max(33, self.stage.batch_tokens // 40)
+        source, target = (torch.full((rows, length), 4, device=self.model.device) for length in (40, 37))
+        with torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+            loss = self.loss_function(self.model, source, target, target, self.stage.label_smoothing)
+        loss.backward()
+        optimizer.zero_grad(set_to_none=True)
+        self.report.message(f"compiled in {time.monotonic() - started:.0f} s")
+
     def _update(self, update: list[Batch], optimizer: torch.optim.Optimizer, step: int) -> Tensor:
         """One step of the optimiser over one or several batches; returns the mean loss of a target token."""
         self.model.train()
@@ -144,9 +162,10 @@ class Trainer:
         total = torch.zeros((), device=self.model.device)
         for batch in update:
             batch = batch.to(self.model.device)
+            source = aligned(batch.source, self.model.config.padding_id) if self.config.compile else batch.source
             with torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
                 smoothing = self.stage.label_smoothing
-                loss = self.loss_function(self.model, batch.source, batch.decoder_input, batch.labels, smoothing) / tokens
+                loss = self.loss_function(self.model, source, batch.decoder_input, batch.labels, smoothing) / tokens
             loss.backward()
             total += loss.detach()
         if self.stage.clip_norm > 0:
@@ -156,6 +175,13 @@ class Trainer:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return total
+
+    def _check(self, state: RunState) -> None:
+        """Before weights are kept, they and the losses that led to them must be finite."""
+        self._check_losses(state)
+        # A gradient can overflow where the loss does not: the loss would only show it one update later.
+        if not torch.stack([parameter.detach().isfinite().all() for parameter in self.parameters.values()]).all():
+            self._report_bad_batch(state.step - 1, "weights that are not finite")
 
     def _log(self, state: RunState, pace: Pace) -> None:
         loss = self._check_losses(state)
@@ -172,11 +198,11 @@ class Trainer:
         losses = torch.stack(self.unchecked).tolist()
         self.unchecked.clear()
         for index, loss in enumerate(losses):
-            if not (float("-inf") < loss < float("inf")):
-                self._report_bad_batch(state.step - len(losses) + index, loss)
+            if not math.isfinite(loss):
+                self._report_bad_batch(state.step - len(losses) + index, f"a loss of {loss}")
         return float(sum(losses) / len(losses))
 
-    def _report_bad_batch(self, step: int, loss: float) -> None:
+    def _report_bad_batch(self, step: int, problem: str) -> None:
         """Batches are a function of the step, so the one at fault can be made again and written down."""
         examples = []
         for micro in range(step * self.stage.accumulate, (step + 1) * self.stage.accumulate):
@@ -186,17 +212,17 @@ class Trainer:
                 source, target = decode(batch.source[row, 1:].tolist()), decode(batch.labels[row].tolist())
                 examples.append({"direction": str(direction), "line": line + 1, "source": source, "target": target})
         path = self.config.run / "bad-batch.json"
-        write_json(path, {"stage": self.stage.name, "step": step + 1, "loss": str(loss), "examples": examples})
+        write_json(path, {"stage": self.stage.name, "step": step + 1, "problem": problem, "examples": examples})
         latest = self.checkpoints.latest()
         raise TrainingError(
-            f"the loss became {loss} at step {step + 1} of stage {self.stage.name!r}; the {len(examples)} line pairs of that "
-            f"step are in {path}. The last good checkpoint is {latest.name if latest else 'none yet'}. Try a lower "
+            f"step {step + 1} of stage {self.stage.name!r} gave {problem}; the {len(examples)} line pairs of that step are in "
+            f"{path}. The last good checkpoint is {latest.name if latest else 'none yet'}. Try a lower "
             "learning_rate, a longer warmup, clip_norm=1, or precision=fp32, in a new run folder."
         )
 
     def _validate(self, state: RunState, pace: Pace) -> None:
         """Scores the model and keeps it where it is the best so far."""
-        self._check_losses(state)
+        self._check(state)
         if self.validator is None:
             return
         started = time.monotonic()
@@ -205,6 +231,8 @@ class Trainer:
         scores = self.validator.validate(
             self.model, smoothing=self.stage.label_smoothing, precision=self.config.precision, translate=translate
         )
+        if not math.isfinite(scores["loss"]):
+            self._report_bad_batch(state.step - 1, f"a validation loss of {scores['loss']}")
         value = -scores["loss"] if options.metric == "loss" else scores[options.metric]
         improved = state.best_score is None or value > state.best_score
         if improved:
@@ -226,7 +254,7 @@ class Trainer:
 
     def _save(self, state: RunState, optimizer: torch.optim.Optimizer, pace: Pace) -> None:
         started = time.monotonic()
-        self._check_losses(state)
+        self._check(state)
         state.seconds = pace.seconds()
         self.checkpoints.save(state, self.parameters, optimizer, self.resolved, self.data)
         pace.exclude(time.monotonic() - started)
@@ -243,7 +271,14 @@ class Pace:
         self._reset()
 
     def _reset(self) -> None:
-        self.since, self.target, self.source, self.padded = time.monotonic(), 0, 0, 0
+        self.since, self.target, self.source, self.padded, self.waited = time.monotonic(), 0, 0, 0, 0.0
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Around the wait for data: what it takes is no good to anyone."""
+        started = time.monotonic()
+        yield
+        self.waited += time.monotonic() - started
 
     def count(self, update: list[Batch]) -> None:
         for batch in update:
@@ -262,11 +297,17 @@ class Pace:
         rates = {
             "target_tokens_per_second": self.target / elapsed,
             "padding_share": 1 - (self.target + self.source) / max(1, self.padded),
+            "waiting_for_data": self.waited / elapsed,
             "seconds": self.seconds(),
             "target_tokens": state.target_tokens,
         }
         self._reset()
         return rates
+
+
+def aligned(source: Tensor, padding_id: int) -> Tensor:
+    """Sources padded to a multiple of 8: attention masks of other widths take another path, to be compiled as well."""
+    return F.pad(source, (0, -source.shape[1] % 8), value=padding_id)
 
 
 def mix_seed(seed: int, step: int) -> int:

@@ -11,10 +11,15 @@ from torch import Tensor, nn
 
 from graftmt.model import Transformer
 from graftmt.training.configuration import StageConfig
+from graftmt.training.fused_loss import fused_loss
 
 
 def smoothed_loss(model: Transformer, source: Tensor, decoder_input: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     """Label-smoothed cross-entropy summed over the target tokens: (1 − ε)·nll + (ε / V)·Σ, padding left out."""
+    if torch.is_grad_enabled() and model.projection.bias is None:
+        memory, mask = model.encode(source)
+        hidden = model.decode(decoder_input, memory, mask)
+        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing)
     scores = model(source, decoder_input)
     return F.cross_entropy(
         scores.flatten(0, 1).float(),
@@ -23,6 +28,15 @@ def smoothed_loss(model: Transformer, source: Tensor, decoder_input: Tensor, lab
         label_smoothing=smoothing,
         reduction="sum",
     )
+
+
+def compile_layers(model: Transformer) -> None:
+    """torch.compile, one layer at a time: all encoder layers share one compiled graph, and so do all decoder layers.
+
+    Compiling the whole model takes minutes and gains little more, since the layers are where the time goes.
+    """
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.compile(dynamic=True)
 
 
 def learning_rate(stage: StageConfig, step: int) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -10,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from graftmt.base import Base
 from graftmt.configuration import to_mapping, to_yaml
@@ -25,15 +26,15 @@ from graftmt.data import (
     unknown_rates,
 )
 from graftmt.data.cache import cache_key
-from graftmt.errors import ConfigError, GraftError
-from graftmt.files import atomic_file, write_json, write_text
+from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.files import atomic_file, read_json, write_json, write_text
 from graftmt.progress import progress
 from graftmt.text import Subwords, Tokenizer, train_subwords
 from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.configuration import TrainConfig
 from graftmt.training.journal import Journal
 from graftmt.training.loop import StopRequest, Trainer, mix_seed, stop_on_signals
-from graftmt.training.optimization import smoothed_loss
+from graftmt.training.optimization import compile_layers
 from graftmt.training.validation import Validator
 
 Say = Callable[[str], None]
@@ -63,6 +64,8 @@ def train_base(
         say(f"the earlier run is kept as {aside}")
     if config.threads:
         torch.set_num_threads(config.threads)
+    # Almost every batch has a shape of its own: without this the allocator keeps a block for each and runs out of them.
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     if torch.cuda.is_available():
         torch.set_float32_matmul_precision("high")
     prepared = prepare(config, quiet=quiet, say=say)
@@ -83,7 +86,6 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
     rates = unknown_rates(tokenized)
     worst = ", ".join(f"{language} {100 * rate:.3f} %" for language, rate in rates.items())
     say(f"vocabulary: {len(tokenizer.vocabulary):,} rows; <unk> among training tokens: {worst}")
-    write_json(config.run / "vocabulary.json", {"rows": len(tokenizer.vocabulary), "unknown_rates": rates})
     digest = hashlib.sha256(" ".join(cache_key(path, tokenizer) for path in train.files.values()).encode())
     validator = None
     if config.validation.lines > 0:
@@ -116,10 +118,15 @@ def choose_languages(config: TrainConfig) -> list[str]:
 
 def _subwords(config: TrainConfig, corpus: Corpus, say: Say) -> Subwords:
     """The run's own subwords.model: given, or trained once and kept."""
-    stored = config.run / "subwords.model"
-    if stored.is_file():
-        return Subwords.load(stored)
+    stored, note = config.run / "subwords.model", config.run / "subwords.json"
     options = config.subwords
+    # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
+    # the vocabulary is only kept where the same text and options would give it again.
+    if Checkpoints(config.run / "checkpoints", 1).latest() is not None:
+        return Subwords.load(stored)
+    made_from = _fingerprint_of_source(config, corpus)
+    if stored.is_file() and note.is_file() and read_json(note, "the vocabulary").get("made_from") == made_from:
+        return Subwords.load(stored)
     if options.model is not None:
         subwords = Subwords.load(options.model)
     else:
@@ -132,9 +139,25 @@ def _subwords(config: TrainConfig, corpus: Corpus, say: Say) -> Subwords:
             min_character_count=options.min_character_count,
             byte_fallback=options.byte_fallback,
         )
+    note.unlink(missing_ok=True)
     with atomic_file(stored) as temporary:
         temporary.write_bytes(subwords.model_bytes)
+    write_json(note, {"made_from": made_from})
     return subwords
+
+
+def _fingerprint_of_source(config: TrainConfig, corpus: Corpus) -> str:
+    """A hash of the options and the text that a vocabulary is made from."""
+    digest = hashlib.sha256(json.dumps(to_mapping(config.subwords), sort_keys=True).encode())
+    paths = corpus.files if config.subwords.model is None else {"model": config.subwords.model}
+    for name, path in paths.items():
+        digest.update(name.encode())
+        try:
+            with path.open("rb") as handle:
+                digest.update(hashlib.file_digest(handle, "sha256").digest())
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}; check the path.") from None
+    return digest.hexdigest()
 
 
 def _spread(corpus: Corpus, language: str, limit: int) -> Iterator[str]:
@@ -157,11 +180,15 @@ def _train_stages(config: TrainConfig, prepared: Prepared, request: StopRequest,
         state = checkpoints.read_state(latest, resolved, prepared.data)
         checkpoints.load_parameters(latest, named)
         say(f"going on from {latest.name}")
+    checkpoints.sweep()
     write_text(config.run / "config.yaml", to_yaml(config))
+    rows, rates = len(prepared.tokenizer.vocabulary), unknown_rates(prepared.train)
+    write_json(config.run / "vocabulary.json", {"rows": rows, "unknown_rates": rates})
     journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=(state.stage, state.step) if latest else None)
     if journal.note:
         say(journal.note)
-    loss: Callable[..., Tensor] = torch.compile(smoothed_loss, dynamic=True) if config.compile else smoothed_loss
+    if config.compile:
+        compile_layers(base.model)
     say(f"{sum(p.numel() for p in named.values()):,} parameters on {base.model.device}, {config.precision}")
     try:
         while True:
@@ -186,7 +213,6 @@ def _train_stages(config: TrainConfig, prepared: Prepared, request: StopRequest,
                     resolved=resolved,
                     data=prepared.data,
                     stage_seed=mix_seed(config.seed, state.stage),
-                    loss_function=loss,
                 )
                 trainer.run(state, latest if state.step else None)
             if prepared.validator is not None:
@@ -227,6 +253,11 @@ def choose_device(name: str) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise GraftError(f"device is {name!r} but torch sees no CUDA GPU here; use device=cpu.")
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise GraftError(f"device {name!r} cannot be used: {reason} Use cpu, cuda or auto.") from None
     return name
 
 

@@ -48,15 +48,14 @@ class Validator:
     def validate(self, model: Transformer, *, smoothing: float, precision: str, translate: bool) -> dict[str, Any]:
         """{"loss": …, "bleu": …, "chrf": …, "directions": {"en-fr": {…}}}: averages over the directions, and each."""
         model.eval()
-        scores: dict[str, dict[str, float]] = {}
         autocast = torch.autocast(model.device.type, torch.bfloat16, enabled=precision == "bf16")
-        with torch.inference_mode(), autocast:
-            for direction in self.directions:
-                rows = self._rows(direction)
-                entry = {"loss": self._loss(model, direction, rows, smoothing)}
-                if translate:
-                    entry |= self._translate(model, direction, rows)
-                scores[str(direction)] = entry
+        # Layers compiled for training run as they are here: other shapes and modes would be compiled anew.
+        with torch.inference_mode(), autocast, torch.compiler.set_stance("force_eager"):
+            rows = {direction: self._rows(direction) for direction in self.directions}
+            scores = {str(d): {"loss": self._loss(model, d, rows[d], smoothing)} for d in self.directions}
+            if translate:
+                for direction, found in self._translate(model, rows).items():
+                    scores[str(direction)] |= found
         names = next(iter(scores.values()))
         averages = {name: sum(entry[name] for entry in scores.values()) / len(scores) for name in names}
         return {**averages, "directions": scores}
@@ -74,6 +73,11 @@ class Validator:
         maker = BatchMaker(self.corpus, self.tokenizer)
         lengths = np.maximum(maker.lengths[direction.source][rows], maker.lengths[direction.target][rows])
         order = [rows[index] for index in np.argsort(lengths, kind="stable") if lengths[index] <= self.max_length]
+        if not order:
+            raise DataError(
+                f"every validation line of {direction} has more than data.max_length = {self.max_length} tokens; raise it, "
+                "or validate on shorter lines."
+            )
         total, tokens = 0.0, 0
         size = max(1, self.batch_tokens // (int(lengths.max()) + 2))
         for start in range(0, len(order), size):
@@ -81,16 +85,24 @@ class Validator:
             batch = maker.make([direction] * len(part), part).to(model.device)
             total += float(smoothed_loss(model, batch.source, batch.decoder_input, batch.labels, smoothing))
             tokens += batch.target_tokens
-        return total / max(1, tokens)
+        return total / tokens
 
-    def _translate(self, model: Transformer, direction: Direction, rows: list[int]) -> dict[str, float]:
-        text, vocabulary = self.corpus.texts[direction.source], self.tokenizer.vocabulary
-        prefix = self.tokenizer.source_prefix(direction.source, direction.target)
-        sources = [[*prefix, *text.line(row)[: self.max_length], vocabulary.end_id] for row in rows]
+    def _translate(self, model: Transformer, rows: dict[Direction, list[int]]) -> dict[Direction, dict[str, float]]:
+        """Greedy translations of all directions in one go, so that batches are full; BLEU and chrF of each."""
+        vocabulary = self.tokenizer.vocabulary
+        sources, prefixes = [], []
+        for direction, numbers in rows.items():
+            code = self.tokenizer.source_prefix(*direction)
+            text = self.corpus.texts[direction.source]
+            sources += [[*code, *text.line(number)[: self.max_length], vocabulary.end_id] for number in numbers]
+            prefixes += [self.tokenizer.decoder_prefix(direction.target)] * len(numbers)
         options = SearchOptions(beam=1, batch_tokens=4 * self.batch_tokens)
-        starts = [self.tokenizer.decoder_prefix(direction.target)] * len(rows)
-        found = search_all(model, sources, starts, options, end=vocabulary.end_id, forbidden=self.tokenizer.forbidden)
-        hypotheses = [self.tokenizer.decode(best[0].tokens) for best in found]
-        references = [self.texts[direction.target][row] for row in rows]
-        scores = score_direction(hypotheses, references, source=direction.source, target=direction.target)
-        return {"bleu": scores.bleu, "chrf": scores.chrf}
+        forbidden = self.tokenizer.forbidden
+        found = iter(search_all(model, sources, prefixes, options, end=vocabulary.end_id, forbidden=forbidden))
+        scores = {}
+        for direction, numbers in rows.items():
+            hypotheses = [self.tokenizer.decode(next(found)[0].tokens) for _ in numbers]
+            references = [self.texts[direction.target][number] for number in numbers]
+            score = score_direction(hypotheses, references, source=direction.source, target=direction.target)
+            scores[direction] = {"bleu": score.bleu, "chrf": score.chrf}
+        return scores

@@ -1,0 +1,114 @@
+"""`graftmt evaluate`: scores of many directions, as a table, as JSON, as files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from graftmt.translator import Translator
+
+
+@pytest.fixture
+def evaluate(graftmt: Callable[..., Any], toy_base: Path, toy_corpus: Path) -> Callable[..., Any]:
+    """`evaluate("-d", "en-xa")`; later options win."""
+    return lambda *options: graftmt("evaluate", "-b", str(toy_base), "-c", str(toy_corpus), "-q", "--beam", "1", *options)
+
+
+def test_the_report_holds_scores_averages_and_every_translation(
+    evaluate, tmp_path: Path, toy_base: Path, toy_corpus: Path
+) -> None:
+    output = tmp_path / "made" / "scores"
+    result = evaluate("-d", "multi-parallel", "-n", "6", "-o", str(output), "--json")
+    assert (result.code, result.stderr) == (0, "")
+    report = json.loads((output / "report.json").read_text(encoding="utf-8"))
+    assert json.loads(result.stdout) == report
+    assert report["base"] == Translator(toy_base).base.fingerprint
+    assert (report["split"], report["beam"], len(report["directions"])) == ("test", 1, 12)
+
+    table = (output / "report.md").read_text(encoding="utf-8")
+    for name, scores in report["directions"].items():
+        lines = (output / f"test.{name}.txt").read_text(encoding="utf-8").splitlines()
+        assert len(lines) == scores["lines"] == 6
+        assert scores["chrf"] > 90
+        assert f"| {name} | 6 | {scores['bleu']:.1f} | {scores['chrf']:.1f} |" in table
+        assert scores["bleu_signature"] in table
+    source = (toy_corpus / "test.en.txt").read_text(encoding="utf-8").splitlines()[:6]
+    expected = Translator(toy_base).translate(source, source="en", target="xc")
+    found = (output / "test.en-xc.txt").read_text(encoding="utf-8").splitlines()
+    assert sum(a == b for a, b in zip(found, expected, strict=True)) >= 5  # beam 5 there, greedy here
+
+    groups = {
+        "to_pivot": lambda source, target: target == "en",
+        "from_pivot": lambda source, target: source == "en",
+        "non_pivot": lambda source, target: "en" not in (source, target),
+        "all": lambda source, target: True,
+    }
+    for name, belongs in groups.items():
+        members = [scores for key, scores in report["directions"].items() if belongs(*key.split("-"))]
+        assert report["averages"][name]["directions"] == len(members)
+        for metric in ("bleu", "chrf"):
+            assert report["averages"][name][metric] == pytest.approx(fmean(scores[metric] for scores in members))
+
+
+def test_the_table_names_directions_averages_and_signatures(evaluate) -> None:
+    result = evaluate("-d", "en-xa,xb-en", "--lines", "4")
+    assert result.code == 0
+    for words in ("en-xa", "xb-en", "→EN", "←EN", "nrefs:1|case:mixed"):
+        assert words in result.stdout
+    assert "xa-en" not in result.stdout
+
+
+def test_only_languages_of_both_the_base_and_the_corpus_count(evaluate, tmp_path: Path, toy_corpus: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for name in ("en", "xb"):
+        shutil.copy(toy_corpus / f"test.{name}.txt", corpus)
+    shutil.copy(toy_corpus / "test.xa.txt", corpus / "test.zz.txt")
+    result = evaluate("-c", str(corpus), "-d", "multi-parallel", "-n", "2", "--json")
+    assert set(json.loads(result.stdout)["directions"]) == {"en-xb", "xb-en"}
+    (corpus / "test.xb.txt").unlink()
+    result = evaluate("-c", str(corpus), "-d", "multi-parallel")
+    assert result.code == 1
+    assert "1 in common, where translation needs 2" in result.stderr
+
+
+def test_lines_without_text_on_both_sides_are_left_out(evaluate, tmp_path: Path, toy_corpus: Path) -> None:
+    corpus = Path(shutil.copytree(toy_corpus, tmp_path / "corpus"))
+    lines = (corpus / "test.xa.txt").read_text(encoding="utf-8").splitlines()
+    (corpus / "test.xa.txt").write_text("\n".join(["", "  ", *lines[2:]]) + "\n", encoding="utf-8")
+    report = json.loads(evaluate("-c", str(corpus), "-d", "en-xa,en-xb", "-n", "5", "--json").stdout)
+    assert {name: scores["lines"] for name, scores in report["directions"].items()} == {"en-xa": 3, "en-xb": 5}
+
+
+def test_a_line_too_long_is_named_by_its_place_in_the_corpus(evaluate, tmp_path: Path, toy_corpus: Path) -> None:
+    corpus = Path(shutil.copytree(toy_corpus, tmp_path / "corpus"))
+    lines = (corpus / "test.xa.txt").read_text(encoding="utf-8").splitlines()
+    (corpus / "test.xa.txt").write_text("\n".join(["", lines[1], lines[2] * 500, *lines[3:]]) + "\n", encoding="utf-8")
+    result = evaluate("-c", str(corpus), "-d", "en-xb,xa-en")
+    assert result.code == 1
+    assert "line 3 of the 'xa' text of 'test'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--split", "tset"], "no files of the split 'tset'"),
+        (["--split", "tset"], "splits seen there: test, train, valid"),
+        (["-c", "nowhere"], "there is no corpus folder nowhere"),
+        (["-d", "en-xd"], "'xd' is not a language here"),
+        (["-d", "en-en"], "goes from a language to itself"),
+        (["--pivot", "fr"], "'fr' is not a language here"),
+        (["-d", "en-xa", "--tokenize", "13b"], "did you mean '13a'"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_paragraph_and_exit_code_1(evaluate, options: list[str], words: str) -> None:
+    result = evaluate(*options)
+    assert (result.code, result.stdout) == (1, "")
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr

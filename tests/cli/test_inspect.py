@@ -1,0 +1,81 @@
+"""`graftmt inspect`: what a folder is, for people and for scripts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from graftmt.base import Base
+
+
+def test_a_base_is_described(graftmt, toy_base: Path) -> None:
+    facts = json.loads(graftmt("inspect", str(toy_base), "--json").stdout)
+    base = Base.load(toy_base)
+    assert facts["kind"] == "base"
+    assert facts["fingerprint"] == base.fingerprint
+    assert facts["languages"] == list(base.languages)
+    assert facts["parameters"] == sum(parameter.numel() for parameter in base.model.parameters())
+    assert facts["architecture"]["model_dim"] == 32
+    assert facts["unchanged"] is True
+    assert facts["bytes"]["model.safetensors"] == (toy_base / "model.safetensors").stat().st_size
+    assert facts["training"]["seed"] == 1
+    shown = graftmt("inspect", str(toy_base))
+    assert shown.code == 0
+    assert base.fingerprint in shown.stdout
+    assert "en, xa, xb, xc" in shown.stdout
+
+
+def test_a_run_is_described(graftmt, toy_run: Path) -> None:
+    facts = json.loads(graftmt("inspect", str(toy_run), "--json").stdout)
+    assert facts["kind"] == "run"
+    assert facts["checkpoint"] == "stage1-step00000500"
+    assert (facts["stage"], facts["step"], facts["stages"]) == (1, "500 of 500", ["train"])
+    assert facts["base"] == str(toy_run / "base")
+    assert facts["last_validation"]["chrf"] > 90
+    shown = graftmt("inspect", str(toy_run))
+    assert shown.code == 0
+    assert "500 of 500" in shown.stdout
+
+
+def test_a_run_that_has_just_begun_has_no_checkpoint_yet(graftmt, toy_run: Path, tmp_path: Path) -> None:
+    shutil.copy(toy_run / "config.yaml", tmp_path)
+    facts = json.loads(graftmt("inspect", str(tmp_path), "--json").stdout)
+    assert (facts["kind"], facts["checkpoint"], facts["base"]) == ("run", None, None)
+
+
+def test_a_changed_base_is_an_error(graftmt, base_copy: Path) -> None:
+    path = base_copy / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(bytes(content))
+    result = graftmt("inspect", str(base_copy))
+    assert (result.code, result.stdout) == (1, "")
+    assert "the base was changed or damaged" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "holds neither a base (base.json) nor a run (config.yaml)"),
+        ({"config.yaml": "title: of something else\n"}, "unknown key 'title'"),
+        ({"config.yaml": "- a list\n"}, "holds a list"),
+        ({"base.json": "{"}, "is damaged"),
+    ],
+)
+def test_a_folder_of_something_else_is_an_error(graftmt, tmp_path: Path, files: dict[str, str], words: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    result = graftmt("inspect", str(folder))
+    assert (result.code, result.stdout) == (1, "")
+    assert words in result.stderr
+
+
+def test_no_folder_is_an_error(graftmt, tmp_path: Path) -> None:
+    result = graftmt("inspect", str(tmp_path / "nowhere"))
+    assert result.code == 1
+    assert "there is no folder" in result.stderr

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graftmt.decoding import SearchOptions
+from graftmt.errors import ConfigError
+
+
+def test_the_defaults_are_the_papers() -> None:
+    options = SearchOptions()
+    assert (options.beam, options.n_best, options.length_penalty) == (5, 1, 1.0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"beam": 0}, {"max_length": 0}, {"batch_tokens": 0}, {"length_ratio": -1.0}, {"n_best": 0}, {"n_best": 6}]
+)
+def test_impossible_options(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="must be"):
+        SearchOptions(**wrong)
+
+
+def test_limits_grow_with_the_source_up_to_the_maximum() -> None:
+    options = SearchOptions(max_length=50, length_ratio=1.5)
+    assert [options.limit(length) for length in (0, 1, 10, 20, 1000)] == [20, 21, 35, 50, 50]
+    assert SearchOptions(max_length=1).limit(100) == 1

@@ -1,0 +1,262 @@
+"""Files are whole or not there: after errors, on a full disk, and while others read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import graftmt
+from graftmt.errors import GraftError
+from graftmt.files import atomic_file, atomic_folder, read_json, write_json, write_text
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def content(folder: Path) -> dict[str, str]:
+    """Everything under a folder, hidden and temporary files included."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in files}
+
+
+def test_a_write_makes_the_folders_it_needs(tmp_path: Path) -> None:
+    write_text(tmp_path / "a" / "b" / "file.txt", "héllo\n")
+    assert content(tmp_path) == {"a/b/file.txt": "héllo\n"}
+
+
+def test_a_write_replaces_what_was_there(tmp_path: Path) -> None:
+    for text in ("old", "new"):
+        write_text(tmp_path / "file.txt", text)
+    assert content(tmp_path) == {"file.txt": "new"}
+
+
+@pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt, GraftError])
+def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path: Path, problem: type[BaseException]) -> None:
+    write_text(tmp_path / "file.txt", "old")
+    with pytest.raises(problem), atomic_file(tmp_path / "file.txt") as temporary:
+        temporary.write_text("half of the n", encoding="utf-8")
+        raise problem("in the middle")
+    assert content(tmp_path) == {"file.txt": "old"}
+
+
+@pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt, GraftError])
+def test_an_exception_leaves_the_old_folder_and_nothing_else(tmp_path: Path, problem: type[BaseException]) -> None:
+    write_folder(tmp_path / "folder", "old", "a", "b")
+    before = content(tmp_path)
+    with pytest.raises(problem), atomic_folder(tmp_path / "folder") as temporary:
+        (temporary / "a").write_text("new", encoding="utf-8")
+        raise problem("in the middle")
+    assert content(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def write_folder(folder: Path, text: str, *names: str) -> None:
+    with atomic_folder(folder) as temporary:
+        for name in names:
+            (temporary / name).write_text(text, encoding="utf-8")
+
+
+def test_a_new_folder_replaces_the_old_one_whole(tmp_path: Path) -> None:
+    write_folder(tmp_path / "folder", "old", "a", "b")
+    write_folder(tmp_path / "folder", "new", "b", "c")
+    assert content(tmp_path) == {"folder/b": "new", "folder/c": "new"}
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_folder_is_readable_as_any_other(tmp_path: Path) -> None:
+    write_folder(tmp_path / "folder", "text", "a")
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    texts = ["a" * 200_000, "b" * 300_000]
+    write_text(path, texts[0])
+    finished = threading.Event()
+
+    def write_often() -> None:
+        for number in range(60):
+            write_text(path, texts[number % 2])
+        finished.set()
+
+    writer = threading.Thread(target=write_often)
+    writer.start()
+    while not finished.is_set():
+        assert path.read_text(encoding="utf-8") in texts
+    writer.join()
+
+
+@pytest.mark.parametrize("step", ["os.fsync", "os.replace"])
+def test_a_failing_step_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    write_text(tmp_path / "file.txt", "old")
+    write_folder(tmp_path / "folder", "old", "a")
+    before = content(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(step, fail)
+    with pytest.raises(GraftError, match=r"could not write .*file\.txt: Input/output error\. Nothing that was there"):
+        write_text(tmp_path / "file.txt", "new")
+    with pytest.raises(GraftError, match=r"could not write .*folder: Input/output error"):
+        write_folder(tmp_path / "folder", "new", "a")
+    assert content(tmp_path) == before
+
+
+def test_the_old_folder_comes_back_when_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path / "folder", "old", "a")
+    before, replace = content(tmp_path), os.replace
+
+    def fail_to_move_in(source: Path, target: Path) -> None:
+        if str(source).endswith(".tmp") and not target.exists():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail_to_move_in)
+    with pytest.raises(GraftError, match="Input/output error"):
+        write_folder(tmp_path / "folder", "new", "a")
+    assert content(tmp_path) == before
+
+
+def test_a_folder_that_another_process_has_just_made_is_replaced(tmp_path: Path) -> None:
+    with atomic_folder(tmp_path / "folder") as temporary:
+        (temporary / "a").write_text("mine", encoding="utf-8")
+        write_folder(tmp_path / "folder", "theirs", "a")
+    assert content(tmp_path) == {"folder/a": "mine"}
+
+
+def test_a_folder_in_place_of_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file.txt" / "inside").mkdir(parents=True)
+    with pytest.raises(GraftError, match=r"could not write .*file\.txt"):
+        write_text(tmp_path / "file.txt", "text")
+    with pytest.raises(GraftError, match=r"could not write .*inside"):
+        write_text(tmp_path / "file.txt" / "inside", "text")
+    (tmp_path / "plain").write_text("text", encoding="utf-8")
+    with pytest.raises(GraftError, match="could not write"):
+        write_text(tmp_path / "plain" / "inside" / "file.txt", "text")
+    with pytest.raises(GraftError, match="could not write"):
+        write_folder(tmp_path / "plain", "text", "a")
+    assert content(tmp_path) == {"plain": "text"}
+
+
+FULL_DISK = """
+import pathlib, sys
+from graftmt.errors import GraftError
+from graftmt.files import atomic_folder, write_text
+
+folder = pathlib.Path(sys.argv[1])
+write_text(folder / "file.txt", "old")
+with atomic_folder(folder / "folder") as temporary:
+    (temporary / "a").write_text("old")
+{restrict}
+try:
+    write_text(folder / "file.txt", "x" * 1_000_000)
+except GraftError as error:
+    print(error)
+try:
+    with atomic_folder(folder / "folder") as temporary:
+        (temporary / "a").write_text("x" * 1_000_000)
+except GraftError as error:
+    print(error)
+for path in sorted(folder.rglob("*")):
+    if path.is_file():
+        print(path.relative_to(folder), path.read_text())
+    elif path.name != "folder":
+        print("left over:", path)
+"""
+
+
+def run_on_full_disk(folder: Path, restrict: str = "", *, within: tuple[str, ...] = ()) -> list[str]:
+    """The lines that the program above prints in a process of its own."""
+    package = Path(graftmt.__file__).parents[1]
+    command = [*within, sys.executable, "-c", FULL_DISK.format(restrict=restrict), str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_full_disk_loses_nothing_and_says_so(tmp_path: Path) -> None:
+    if shutil.which("unshare") is None:
+        pytest.skip("needs unshare, to mount a disk that no other process sees")
+    # A disk of 64 kB, in a mount namespace that ends with the process.
+    within = (
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        f'mount -t tmpfs -o size=64k none {tmp_path} && exec "$@"',
+        "-",
+    )
+    if subprocess.run([*within, "true"], capture_output=True).returncode:
+        pytest.skip("may not mount a small disk here")
+    first, second, *files = run_on_full_disk(tmp_path, within=within)
+    assert "file.txt: No space left on device. Nothing that was there before has changed; free some space" in first
+    assert "folder: No space left on device. Nothing that was there before has changed" in second
+    assert files == ["file.txt old", "folder/a old"]
+
+
+def test_a_limit_on_the_size_of_files_loses_nothing_and_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("resource")
+    restrict = "\n".join(
+        [
+            "import resource, signal",
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)",
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))",
+        ]
+    )
+    first, second, *files = run_on_full_disk(tmp_path, restrict)
+    assert "file.txt: File too large. Nothing that was there before has changed" in first
+    assert "folder: File too large. Nothing that was there before has changed" in second
+    assert files == ["file.txt old", "folder/a old"]
+
+
+@given(value=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), VALUES, max_size=5))
+def test_json_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, value: dict[str, object]) -> None:
+    path = tmp_path_factory.mktemp("json") / "value.json"
+    write_json(path, value)
+    assert read_json(path, "a test") == value
+
+
+def test_json_is_for_people_too(tmp_path: Path) -> None:
+    write_json(tmp_path / "value.json", {"language": "Ελληνικά"})
+    assert "Ελληνικά" in (tmp_path / "value.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (None, r"the card: there is no file .*value\.json"),
+        (b"", r"the card: .*value\.json is damaged"),
+        (b'{"half": ', r"the card: .*value\.json is damaged"),
+        (b"\xff\xfe", r"the card: .*value\.json is damaged"),
+        (b"[1, 2]", r"holds a list where an object was expected"),
+    ],
+)
+def test_json_that_is_missing_or_damaged_is_named(tmp_path: Path, damaged: bytes | None, message: str) -> None:
+    path = tmp_path / "value.json"
+    if damaged is not None:
+        path.write_bytes(damaged)
+    with pytest.raises(GraftError, match=message):
+        read_json(path, "the card")
+
+
+def test_a_folder_in_place_of_json_is_named(tmp_path: Path) -> None:
+    with pytest.raises(GraftError, match="the card: cannot read"):
+        read_json(tmp_path, "the card")

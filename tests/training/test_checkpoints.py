@@ -1,0 +1,223 @@
+"""Checkpoints that are damaged, of another run, or do not fit on the disk: clear errors, nothing lost, a way to go on."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+from graftmt.errors import CheckpointError, ConfigError, GraftError
+from graftmt.training.checkpoints import Checkpoints, RunState
+from graftmt.training.journal import Journal
+
+FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def listing(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("damage", [truncate, lambda path: path.write_bytes(b""), Path.unlink], ids=["half", "empty", "gone"])
+@pytest.mark.parametrize("file", FILES)
+def test_a_damaged_checkpoint_is_named_with_the_way_to_go_on(
+    stopped_copy: Path, short_config, train, file: str, damage: Callable[[Path], object]
+) -> None:
+    latest, previous = "stage1-step00000012", "stage1-step00000010"
+    damage(stopped_copy / "checkpoints" / latest / file)
+    before = listing(stopped_copy / "checkpoints")
+    with pytest.raises(GraftError) as caught:
+        train(short_config(stopped_copy))
+    message = str(caught.value)
+    assert f"{latest}/{file}" in message
+    assert f"checkpoint before it, {previous}" in message
+    assert re.search(rf"delete \S+{latest} and give the same command again", message)
+    assert listing(stopped_copy / "checkpoints") == before
+
+
+def test_following_the_advice_the_run_ends_as_if_nothing_had_happened(
+    stopped_copy: Path, short_config, train, same_result: Callable[[Path], None]
+) -> None:
+    damaged = stopped_copy / "checkpoints" / "stage1-step00000012"
+    truncate(damaged / "optimizer.safetensors")
+    with pytest.raises(CheckpointError):
+        train(short_config(stopped_copy))
+    shutil.rmtree(damaged)
+    assert "going on from stage1-step00000010" in train(short_config(stopped_copy))
+    same_result(stopped_copy)
+
+
+def test_the_advice_passes_over_an_earlier_checkpoint_that_is_damaged_too(stopped_copy: Path, short_config, train) -> None:
+    for step in (10, 12):
+        truncate(stopped_copy / "checkpoints" / f"stage1-step{step:08d}" / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"no earlier checkpoint: restore \S+stage1-step00000012 .* --fresh"):
+        train(short_config(stopped_copy))
+
+
+def test_a_damaged_best_checkpoint_is_named(tmp_path: Path, uninterrupted: Path, short_config, train) -> None:
+    run = Path(shutil.copytree(uninterrupted, tmp_path / "run"))
+    truncate(run / "checkpoints" / "stage2-best" / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"stage2-best/model\.safetensors is truncated .* --fresh"):
+        train(short_config(run))
+
+
+def test_a_state_with_keys_missing_is_damaged(stopped_copy: Path, short_config, train) -> None:
+    path = stopped_copy / "checkpoints" / "stage1-step00000012" / "state.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    del document["state"]["target_tokens"]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"state\.json is damaged \(keys target_tokens\).* delete "):
+        train(short_config(stopped_copy))
+
+
+def test_another_configuration_is_refused_with_what_differs(stopped_copy: Path, short_config, train) -> None:
+    before = {path: path.read_bytes() for path in stopped_copy.rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError) as caught:
+        train(short_config(stopped_copy, "seed=2", "stages.0.learning_rate=0.02", "log_every=7"))
+    message = str(caught.value)
+    assert "seed: 1 then, 2 now" in message
+    assert "stages.0.learning_rate: 0.005 then, 0.02 now" in message
+    assert "log_every" not in message  # it may change
+    assert "--fresh" in message
+    assert {path: path.read_bytes() for path in stopped_copy.rglob("*") if path.is_file()} == before
+
+
+def test_what_does_not_decide_the_result_may_change(
+    stopped_copy: Path, short_config, train, uninterrupted: Path, toy_corpus: Path, tmp_path: Path
+) -> None:
+    moved = shutil.copytree(toy_corpus, tmp_path / "moved")
+    train(short_config(stopped_copy, f"data.corpus={moved}", "checkpoint_every=7", "keep_checkpoints=1", "log_every=9"))
+    for file in ("model.safetensors", "subwords.model"):
+        assert (stopped_copy / "base" / file).read_bytes() == (uninterrupted / "base" / file).read_bytes()
+    assert len(list((stopped_copy / "checkpoints").glob("stage*-step*"))) == 1
+
+
+def test_a_stage_that_has_not_begun_may_be_planned_anew(stopped_copy: Path, short_config, train) -> None:
+    train(short_config(stopped_copy, "stages.1.steps=3", "stages.1.learning_rate=0.02"))
+    assert (stopped_copy / "checkpoints" / "stage2-step00000003").is_dir()
+    with pytest.raises(ConfigError, match=r"stages\.1\.steps: 3 then, 40 now"):
+        train(short_config(stopped_copy, "stages.1.learning_rate=0.02"))
+
+
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_other_text_is_refused(stopped_copy: Path, short_config, train, toy_corpus: Path, tmp_path: Path, split: str) -> None:
+    corpus = Path(shutil.copytree(toy_corpus, tmp_path / "corpus"))
+    changed = corpus / f"{split}.xb.txt"
+    words = changed.read_text(encoding="utf-8").split(" ")
+    changed.write_text(" ".join([words[1], *words[1:]]), encoding="utf-8")
+    with pytest.raises(ConfigError, match="trained on other text"):
+        train(short_config(stopped_copy, f"data.corpus={corpus}"))
+    assert (stopped_copy / "checkpoints" / "stage1-step00000012" / "state.json").is_file()
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """For this process, the disk is full once a file has so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("full_at", ["model", "optimizer"])
+def test_a_full_disk_leaves_the_checkpoint_before_and_the_run_goes_on_from_it(
+    stopped_copy: Path, short_config, train, same_result: Callable[[Path], None], full_at: str
+) -> None:
+    latest = stopped_copy / "checkpoints" / "stage1-step00000012"
+    size = (latest / "model.safetensors").stat().st_size
+    before = listing(latest)
+    limit = size // 2 if full_at == "model" else size + 1000
+    with largest_file(limit), pytest.raises(GraftError, match=r"could not write \S+.*[Ff]ile too large.*free some space"):
+        train(short_config(stopped_copy, "validation.translate=true"))
+    assert listing(latest) == before
+    assert not list((stopped_copy / "checkpoints").glob(".*"))
+    train(short_config(stopped_copy))
+    same_result(stopped_copy)
+
+
+def test_a_full_disk_under_the_log_is_an_error_that_says_so(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, tensorboard=False, resume_at=None)
+    with largest_file(200), pytest.raises(GraftError, match=r"could not write to \S+log\.jsonl.*File too large"):
+        for step in range(100):
+            journal.write("train", 0, step, loss=1.0)
+    with largest_file(200):
+        journal.close()
+
+
+@pytest.fixture
+def small() -> tuple[dict[str, torch.nn.Parameter], torch.optim.Optimizer]:
+    """One parameter with an optimiser that has made a step."""
+    parameter = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.Adam([parameter])
+    parameter.sum().backward()
+    optimizer.step()
+    return {"weight": parameter}, optimizer
+
+
+def test_the_newest_checkpoints_are_kept_and_stages_count_before_steps(tmp_path: Path, small) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    for stage, step in [(0, 5), (0, 100), (1, 3), (1, 20)]:
+        checkpoints.save(RunState(stage=stage, step=step), *small, {}, "")
+        assert checkpoints.latest() == tmp_path / f"stage{stage + 1}-step{step:08d}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stage2-step00000003", "stage2-step00000020"]
+
+
+def test_a_half_written_checkpoint_is_never_seen_and_swept_up(tmp_path: Path, small) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints.save(RunState(step=5), *small, {}, "")
+    half = tmp_path / ".stage1-step00000010.abc.tmp"
+    half.mkdir()
+    (half / "model.safetensors").write_bytes(b"half")
+    assert checkpoints.latest() == tmp_path / "stage1-step00000005"
+    checkpoints.sweep()
+    assert [path.name for path in tmp_path.iterdir()] == ["stage1-step00000005"]
+
+
+def test_a_checkpoint_gives_back_the_very_bits(tmp_path: Path, small) -> None:
+    parameters, optimizer = small
+    state = RunState(stage=1, step=7, best_score=-0.1, seconds=1.5, validations=[{"loss": 0.1}])
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    config = {"seed": 1, "stages": []}
+    path = checkpoints.save(state, parameters, optimizer, config, "text")
+    assert checkpoints.read_state(path, config, "text") == state
+
+    fresh = {"weight": torch.nn.Parameter(torch.zeros(4))}
+    new = torch.optim.Adam(fresh.values())
+    checkpoints.load_parameters(path, fresh)
+    checkpoints.load_optimizer(path, fresh, new)
+    assert torch.equal(fresh["weight"], parameters["weight"])
+    stored, given = optimizer.state[parameters["weight"]], new.state[fresh["weight"]]
+    assert stored.keys() == given.keys()
+    assert all(torch.equal(stored[key], given[key]) for key in stored)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path, small) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    path = checkpoints.save(RunState(step=5), *small, {}, "")
+    for other in ({"bias": torch.nn.Parameter(torch.zeros(4))}, {"weight": torch.nn.Parameter(torch.zeros(5))}):
+        with pytest.raises(CheckpointError, match="does not fit this model"):
+            checkpoints.load_parameters(path, other)
+    other = {"bias": torch.nn.Parameter(torch.zeros(4))}
+    with pytest.raises(CheckpointError, match="does not fit this model, which has no weight"):
+        checkpoints.load_optimizer(path, other, torch.optim.Adam(other.values()))
+
+
+def test_a_checkpoint_of_a_newer_format_is_refused(tmp_path: Path, small) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    path = checkpoints.save(RunState(step=5), *small, {}, "")
+    document = json.loads((path / "state.json").read_text(encoding="utf-8"))
+    (path / "state.json").write_text(json.dumps({**document, "format": 99}), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="has format 99"):
+        checkpoints.read_state(path, {}, "")

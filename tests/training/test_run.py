@@ -1,0 +1,148 @@
+"""A run as a whole: its folder, its vocabulary, its configuration, starting over."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+from graftmt.base import Base
+from graftmt.configuration import from_mapping, load_yaml
+from graftmt.errors import ConfigError, GraftError, LanguageError
+from graftmt.text import Subwords
+from graftmt.training import TrainConfig
+from graftmt.training.journal import read_log
+from graftmt.training.run import prepare
+
+ROOT = Path(__file__).parents[2]
+CONFIGURATIONS = sorted([*(ROOT / "configs").glob("*.yaml"), *(ROOT / "src").rglob("*.yaml")])
+
+
+def test_the_saved_configuration_is_the_resolved_one(uninterrupted: Path, short_config) -> None:
+    assert from_mapping(TrainConfig, load_yaml(uninterrupted / "config.yaml")) == short_config(uninterrupted)
+
+
+def test_the_base_says_how_it_was_made(uninterrupted: Path, short_config) -> None:
+    card = Base.load(uninterrupted / "base").card
+    assert from_mapping(TrainConfig, card["config"]) == short_config(uninterrupted)
+    assert card["validation"]["step"] == 40
+    log = read_log(uninterrupted / "log.jsonl")
+    assert card["target_tokens"] == max(event.get("target_tokens", 0) for event in log)
+
+
+def test_tensorboard_has_what_the_log_has(tmp_path: Path, one_stage, train) -> None:
+    pytest.importorskip("tensorboard")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    config = one_stage(tmp_path / "run", "tensorboard=true", "stages.0.steps=8")
+    train(config)
+    events = EventAccumulator(str(config.run / "tensorboard")).Reload()
+    shown = {(scalar.step, scalar.value) for scalar in events.Scalars("stage1/train/loss")}
+    log = read_log(config.run / "log.jsonl")
+    logged = {(event["step"], event["loss"]) for event in log if event["event"] == "train"}
+    assert {step for step, _ in shown} == {step for step, _ in logged} == set(range(1, 9))
+    assert sorted(value for _, value in shown) == pytest.approx(sorted(value for _, value in logged), rel=1e-5)
+    assert {"stage1/validation/chrf", "stage1/validation/en-xa/loss"} <= set(events.Tags()["scalars"])
+
+
+def test_without_tensorboard_a_run_says_so_and_goes_on(
+    tmp_path: Path, one_stage, train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    config = one_stage(tmp_path / "run", "tensorboard=true", "stages.0.steps=2")
+    assert any("TensorBoard is not installed" in text for text in train(config))
+    assert (config.run / "base").is_dir()
+
+
+def test_starting_over_keeps_the_earlier_run_aside(stopped_copy: Path, short_config, train, same_result) -> None:
+    before = (stopped_copy / "log.jsonl").read_bytes()
+    for number in (1, 2):
+        said = train(short_config(stopped_copy), fresh=True)
+        aside = stopped_copy.with_name(f"{stopped_copy.name}.old-{number}")
+        assert f"the earlier run is kept as {aside}" in said
+        assert not any("going on" in text for text in said)
+        same_result(stopped_copy)
+    assert (stopped_copy.with_name("run.old-1") / "log.jsonl").read_bytes() == before
+    assert (stopped_copy.with_name("run.old-1") / "checkpoints" / "stage1-step00000012").is_dir()
+
+
+def test_before_the_first_checkpoint_another_vocabulary_is_made_where_the_options_changed(
+    tmp_path: Path, one_stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    run = tmp_path / "run"
+    silent: dict[str, Any] = {"quiet": True, "say": lambda text: None}
+    first = prepare(one_stage(run, "subwords.merges=20"), **silent).tokenizer
+    made = (run / "subwords.model").stat().st_mtime_ns
+    assert prepare(one_stage(run, "subwords.merges=20"), **silent).tokenizer.fingerprint == first.fingerprint
+    assert (run / "subwords.model").stat().st_mtime_ns == made  # kept
+    second = prepare(one_stage(run, "subwords.merges=30"), **silent).tokenizer
+    assert len(second) == len(first) + 10
+
+
+def test_a_given_vocabulary_is_used_as_it_is(tmp_path: Path, uninterrupted: Path, one_stage, train) -> None:
+    given = uninterrupted / "subwords.model"
+    config = one_stage(tmp_path / "run", f"subwords.model={given}", "stages.0.steps=1", "validation.lines=0")
+    train(config)
+    assert (config.run / "base" / "subwords.model").read_bytes() == given.read_bytes()
+    assert json.loads((config.run / "vocabulary.json").read_text())["rows"] == len(Subwords.load(given).pieces) + 7 + 4
+
+
+def test_excluded_languages_are_left_for_later(tmp_path: Path, one_stage, train) -> None:
+    config = one_stage(tmp_path / "run", "data.exclude=[xc]", "stages.0.steps=1")
+    train(config)
+    assert Base.load(config.run / "base").languages == ("en", "xa", "xb")
+
+
+def test_the_finished_base_is_stored_as_asked(tmp_path: Path, one_stage, train) -> None:
+    config = one_stage(tmp_path / "run", "store_dtype=bf16", "stages.0.steps=1", "validation.lines=0")
+    train(config)
+    dtypes = {str(tensor.dtype) for tensor in load_file(config.run / "base" / "model.safetensors").values()}
+    assert dtypes == {"torch.bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("override", "error", "words"),
+    [
+        ("stages.0.learning_rat=1", ConfigError, "'stages.0.learning_rat'; did you mean 'learning_rate'"),
+        ("stagess=1", ConfigError, "'stagess'; did you mean 'stages'"),
+        ("stages.0.steps=0", ConfigError, "steps is 0; expected at least 1"),
+        ("stages.0.dropout=2", ConfigError, "dropout is 2.0; expected a number from 0 to 1"),
+        ("precision=fp8", ConfigError, "precision is 'fp8'"),
+        ("model.size=tny", ConfigError, "did you mean 'tiny'"),
+        ("data.exclude=[xz]", ConfigError, "data.exclude names xz"),
+        ("data.exclude=[xa, xb, xc]", ConfigError, "1 language is left"),
+        ("data.languages=[en, xd]", LanguageError, "no train text for language 'xd'"),
+        ("data.corpus=nowhere", GraftError, "there is no corpus folder nowhere"),
+        ("validation.split=vaild", GraftError, "no files of the split 'vaild'"),
+        ("device=cuda:99", GraftError, "device"),
+        ("device=tpu", GraftError, "device 'tpu' cannot be used"),
+        ("stages.0.batch_tokens=5", ConfigError, "batch_tokens is 5"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    tmp_path: Path, one_stage, train, override: str, error: type[GraftError], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        train(one_stage(tmp_path / "run", override))
+    assert words in str(caught.value)
+    assert not (tmp_path / "run" / "base").exists()
+    assert not list(tmp_path.glob("run/checkpoints/stage*"))
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)
+def test_every_shipped_configuration_can_be_used(path: Path, graftmt: Callable[..., Any]) -> None:
+    result = graftmt("train", str(path), "--dry-run")
+    assert result.code == 0, result.stderr
+    printed = from_mapping(TrainConfig, yaml.safe_load(result.stdout))
+    assert printed == from_mapping(TrainConfig, load_yaml(path))
+    assert not Path(printed.run).is_absolute()
