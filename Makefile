@@ -24,7 +24,7 @@ help: ## Show this list
 
 setup: $(READY_DEV) ## Make .venv with everything for development
 
-demo: $(READY_DEMO) ## The whole story in minutes: base, packs, zero-shot translation, proof
+demo: $(READY_DEMO) ## A multilingual model at work, on text made from CLDR, in minutes
 	@$(BIN)/graftmt demo $(ARGS)
 
 test: $(READY_DEV) ## Run the tests; ARGS='-m slow' or ARGS='-k beam' choose among them

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import graftmt
 from graftmt.errors import GraftError
-from graftmt.files import atomic_file, atomic_folder, read_json, write_json, write_text
+from graftmt.files import atomic_file, atomic_folder, exclusive, read_json, write_json, write_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=["Cs"])),
@@ -260,3 +260,11 @@ def test_json_that_is_missing_or_damaged_is_named(tmp_path: Path, damaged: bytes
 def test_a_folder_in_place_of_json_is_named(tmp_path: Path) -> None:
     with pytest.raises(GraftError, match="the card: cannot read"):
         read_json(tmp_path, "the card")
+
+
+def test_a_folder_in_use_is_refused_until_it_is_left(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "run", "the run"), pytest.raises(GraftError, match="in use by another process"):  # noqa: SIM117
+        with exclusive(tmp_path / "run", "the run"):
+            pass
+    with exclusive(tmp_path / "run", "the run"):
+        pass

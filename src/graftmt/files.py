@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -82,6 +83,18 @@ def _synchronise(path: Path) -> None:
     """Bytes reach the disk before the name does, so that a power cut leaves the old file or the new one."""
     with path.open("rb") as handle:
         os.fsync(handle.fileno())
+
+
+@contextmanager
+def exclusive(folder: Path, what: str) -> Iterator[None]:
+    """Holds `folder` for this process alone; a second one is told so instead of spoiling the work of the first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise GraftError(f"{what} {folder} is in use by another process; wait for it, or use another folder.") from None
+        yield  # the lock goes with the file handle, also when the process is killed
 
 
 def write_text(path: Path, text: str) -> None:

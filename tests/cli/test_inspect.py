@@ -79,3 +79,13 @@ def test_no_folder_is_an_error(graftmt, tmp_path: Path) -> None:
     result = graftmt("inspect", str(tmp_path / "nowhere"))
     assert result.code == 1
     assert "there is no folder" in result.stderr
+
+
+def test_the_curves_of_a_run_can_be_plotted(graftmt, toy_run: Path, tmp_path: Path) -> None:
+    result = graftmt("inspect", str(toy_run), "--plot", str(tmp_path / "plots"), "--json")
+    assert result.code == 0
+    for path in json.loads(result.stdout)["plots"]:
+        assert Path(path).read_bytes().startswith(b"\x89PNG")
+    nothing = graftmt("inspect", str(toy_run / "base"), "--plot", str(tmp_path / "none"))
+    assert nothing.code == 1
+    assert "no log.jsonl" in nothing.stderr

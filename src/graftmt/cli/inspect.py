@@ -14,6 +14,7 @@ from graftmt.errors import GraftError
 
 def inspect(
     folder: Annotated[Path, typer.Argument(help="A base folder, or a run folder of `graftmt train`.")],
+    plot: Annotated[Path | None, typer.Option("--plot", help="Folder for loss.png and chrf.png: the curves of a run.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a folder holds: a base (fingerprint, languages, architecture, how it was trained) or a run (where it stands).
@@ -21,6 +22,8 @@ def inspect(
     Example: graftmt inspect runs/demo/base --json
     """
     facts = describe(folder)
+    if plot is not None:
+        facts["plots"] = [str(path) for path in plot_run(folder, plot)]
     if as_json:
         print(json.dumps(facts, ensure_ascii=False, indent=2))
         return
@@ -82,3 +85,30 @@ def describe_run(folder: Path) -> dict[str, Any]:
         }
         facts |= {"best_step": state["best_step"], "last_validation": validations[-1] if validations else None}
     return facts
+
+
+def plot_run(folder: Path, output: Path) -> list[Path]:
+    """The run's log as curves; the updates of later stages are counted on from those before."""
+    from graftmt.evaluation import plot_curves
+    from graftmt.training.journal import read_log
+
+    log = folder / "log.jsonl"
+    if not log.is_file():
+        raise GraftError(f"{folder} has no log.jsonl to plot; --plot takes the folder of a run of `graftmt train`.")
+    events = read_log(log)
+    lengths: dict[int, int] = {}
+    for event in events:
+        lengths[event["stage"]] = max(lengths.get(event["stage"], 0), event["step"])
+
+    def curve(kind: str, name: str) -> list[tuple[float, float]]:
+        chosen = [event for event in events if event["event"] == kind and name in event]
+        return [(sum(lengths.get(s, 0) for s in range(e["stage"])) + e["step"], e[name]) for e in chosen]
+
+    losses = {"training": curve("train", "loss"), "validation": curve("validation", "loss")}
+    plot_curves(output / "loss.png", losses, title="Loss", x_label="update", y_label="label-smoothed loss")
+    names = sorted({name for event in events if event["event"] == "validation" for name in event if name.endswith("/chrf")})
+    if not names:
+        return [output / "loss.png"]
+    scores = {name.removesuffix("/chrf"): curve("validation", name) for name in names}
+    plot_curves(output / "chrf.png", scores, title="Validation chrF, greedy", x_label="update", y_label="chrF")
+    return [output / "loss.png", output / "chrf.png"]

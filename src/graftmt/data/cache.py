@@ -25,6 +25,8 @@ from graftmt.progress import progress
 from graftmt.text import Tokenizer
 
 FORMAT = 1
+SMALL = 2_000_000
+"""Bytes of text that one process tokenises in about a second."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,9 @@ def tokenize_corpus(
     missing = list({entries[language]: language for language in missing}.values())
     if missing:
         jobs = [(str(corpus.files[language]), str(entries[language]), tokenizer) for language in missing]
-        processes = min(len(jobs), processes or os.cpu_count() or 1)
+        size = sum(corpus.files[language].stat().st_size for language in missing)
+        # Starting processes takes seconds; a small corpus is done before they are there.
+        processes = 1 if size < SMALL and processes is None else min(len(jobs), processes or os.cpu_count() or 1)
         with progress(f"tokenising {corpus.split}", len(jobs), quiet=quiet) as report:
             if processes == 1:
                 for done, job in enumerate(jobs, 1):

@@ -68,7 +68,7 @@ class CacheMemory:
     """
 
     def __init__(self, size: int, like: Tensor) -> None:
-        self.size, self.like = size, like
+        self.size, self.like = size, like.new_empty(0)
         self.free: list[Tensor] = []
 
     def take(self, *shape: int) -> Tensor:

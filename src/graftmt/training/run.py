@@ -27,7 +27,7 @@ from graftmt.data import (
 )
 from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, DataError, GraftError
-from graftmt.files import atomic_file, read_json, write_json, write_text
+from graftmt.files import atomic_file, exclusive, read_json, write_json, write_text
 from graftmt.progress import progress
 from graftmt.text import Subwords, Tokenizer, train_subwords
 from graftmt.training.checkpoints import Checkpoints, RunState
@@ -68,11 +68,12 @@ def train_base(
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     if torch.cuda.is_available():
         torch.set_float32_matmul_precision("high")
-    prepared = prepare(config, quiet=quiet, say=say)
-    with stop_on_signals(minutes) as request:
-        base = _train_stages(config, prepared, request, quiet=quiet, say=say)
     folder = config.run / "base"
-    mark = base.save(folder, dtype=config.store_dtype)
+    with exclusive(config.run, "the run"):
+        prepared = prepare(config, quiet=quiet, say=say)
+        with stop_on_signals(minutes) as request:
+            base = _train_stages(config, prepared, request, quiet=quiet, say=say)
+        mark = base.save(folder, dtype=config.store_dtype)
     say(f"base {mark[:16]} stored in {folder}")
     return folder
 
@@ -243,8 +244,7 @@ def _batches(config: TrainConfig, prepared: Prepared, number: int) -> tuple[Batc
         max_length=config.data.max_length,
         seed=mix_seed(config.seed, 1000 + number),
     )
-    extra = 1 + len(prepared.tokenizer.decoder_prefix(prepared.train.languages[0]))
-    plan = BatchPlan(sampler, prepared.train, max_tokens=stage.batch_tokens, extra_tokens=extra)
+    plan = BatchPlan(sampler, prepared.train, max_tokens=stage.batch_tokens)
     return plan, BatchMaker(prepared.train, prepared.tokenizer)
 
 
