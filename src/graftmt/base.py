@@ -143,6 +143,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         save_file(dict(tensors), path)
     except SafetensorError as error:
         raise OSError(str(error)) from error
+    path.chmod(0o644)  # as other files: a base is served by users other than the one who made it
 
 
 def named_dtype(name: str) -> torch.dtype:

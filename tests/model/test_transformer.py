@@ -133,6 +133,10 @@ def test_positions_start_at_their_offset() -> None:
     torch.testing.assert_close(from_zero[3, 15], torch.tensor(3.0 / 10_000).cos())
 
 
+def test_the_narrowest_model_has_positions_too(make_model: MakeModel, make_batch: MakeBatch) -> None:
+    assert make_model(model_dim=2, heads=1)(make_batch([3]), make_batch([3])).isfinite().all()
+
+
 def test_positions_are_not_stored(make_model: MakeModel) -> None:
     assert not any("position" in name for name in make_model().state_dict())
 

@@ -79,13 +79,14 @@ def show(report: dict[str, Any], folder: Path) -> None:
         console.print(
             f"[bold]{sample['direction']}[/]  {'as the reference' if right else 'differs from the reference'}", highlight=False
         )
-        console.print(f"  {sample['source']}", markup=False, highlight=False)
-        console.print(f"  {sample['translation']}", markup=False, highlight=False)
-        if not right:
-            console.print(f"  reference: {sample['reference']}", markup=False, highlight=False)
+        lines = [sample["source"], sample["translation"], *([] if right else [f"reference: {sample['reference']}"])]
+        for line in lines:
+            console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+    program = sys.argv[0] if Path(sys.argv[0]).name == "graftmt" else "graftmt"
     console.print(
         f"\n{report['seconds']:.0f} seconds. Report: {folder / 'report.json'}, {folder / 'report.md'}, {folder / 'chrf.png'}\n"
-        f"Try it: echo '3 days ago' | graftmt translate --base {folder / 'base'} --source en --target ru",
+        f"Try it: echo '3 days ago' | {program} translate --base {folder / 'base'} --source en --target ru",
         markup=False,
         highlight=False,
+        soft_wrap=True,
     )

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 def sinusoidal_positions(length: int, dim: int, first: int) -> Tensor:
     """(length, D): the sine half and the cosine half side by side, as in fairseq; positions count from `first`."""
     half = dim // 2
-    frequencies = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
+    frequencies = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / max(1, half - 1)))
     angles = torch.arange(first, first + length, dtype=torch.float)[:, None] * frequencies[None]
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
