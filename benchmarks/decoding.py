@@ -1,6 +1,6 @@
 """Greedy and beam search against Hugging Face `generate`: the same weights, the same sentences, the same run.
 
-    python benchmarks/decoding.py [--size base] [--sentences 128] [--threads 2] [--device cpu] [--json]
+    python benchmarks/decoding.py [--size base] [--sentences 64] [--threads 2] [--device cpu] [--json]
 
 Both sides get length-sorted batches, caches and SDPA; each is timed with every batch size of `--batch`, and its best counts.
 """

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 import graftmt.base
 from graftmt.base import FORMAT, Base
 from graftmt.errors import CheckpointError, ConfigError, DataError, GraftError
+from graftmt.model import ModelConfig
 from graftmt.text import Tokenizer
 
 
@@ -229,3 +230,20 @@ def test_no_folder_and_no_such_precision_are_errors(tmp_path: Path, toy_base: Pa
         Base.load(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="unknown precision 'fp23'; did you mean 'fp32'"):
         Base.load(toy_base, dtype="fp23")
+
+
+def test_a_field_that_a_later_version_adds_does_not_change_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    from graftmt import base as module
+
+    config = ModelConfig(model_dim=16, ffn_dim=16, heads=2, encoder_layers=1, decoder_layers=1)
+
+    class Vocabulary:
+        fingerprint = "of some tokenizer"
+
+    before = module.fingerprint({}, config, Vocabulary())
+    plain = module.to_mapping
+    monkeypatch.setattr(module, "to_mapping", lambda value: {**plain(value), "added_later": "its default"})
+    assert module.fingerprint({}, config, Vocabulary()) == before
+    monkeypatch.undo()
+    other = ModelConfig(model_dim=16, ffn_dim=16, heads=2, encoder_layers=1, decoder_layers=1, norm="post")
+    assert module.fingerprint({}, other, Vocabulary()) != before

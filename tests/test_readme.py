@@ -41,3 +41,8 @@ def test_links_lead_to_files_and_make_targets_exist() -> None:
                 assert (page.parent / link).exists(), f"{page.name} links to {link}"
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert set(re.findall(r"make ([a-z]+)", README)) <= targets
+
+
+def test_no_page_has_a_gap_left_to_fill() -> None:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        assert "@@" not in page.read_text(encoding="utf-8"), page.name

@@ -181,7 +181,10 @@ def load_tensors(model: Transformer, tensors: Mapping[str, Tensor], where: str) 
 def fingerprint(tensors: Mapping[str, Tensor], config: ModelConfig, tokenizer: Tokenizer) -> str:
     """sha256 over the stored tensors (name, dtype, shape, bytes), the architecture and the vocabulary."""
     digest = hashlib.sha256()
-    digest.update(json.dumps(to_mapping(config), sort_keys=True).encode())
+    # Only what differs from the defaults: a field that a later version adds does not change the bases of today.
+    plain = to_mapping(ModelConfig())
+    chosen = {key: value for key, value in to_mapping(config).items() if value != plain[key]}
+    digest.update(json.dumps(chosen, sort_keys=True).encode())
     digest.update(tokenizer.fingerprint.encode())
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()

@@ -41,7 +41,7 @@ def apply_overrides(mapping: dict[str, Any], overrides: Sequence[str]) -> dict[s
     for override in overrides:
         dotted, equals, text = override.partition("=")
         if not equals or not dotted:
-            raise ConfigError(f"override {override!r}: expected KEY=VALUE, such as training.steps=1000.")
+            raise ConfigError(f"override {override!r}: expected KEY=VALUE, such as seed=2 or stages.0.steps=1000.")
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError as error:

@@ -19,6 +19,7 @@ import pytest
 import torch
 
 from graftmt.data import Batch, BatchMaker, BatchPlan, BatchStream, Direction, PairSampler, TokenizedCorpus, select_directions
+from graftmt.data.cache import TokenizedText
 from graftmt.errors import ConfigError
 from graftmt.text import Subwords, Tokenizer
 
@@ -365,3 +366,19 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "waited for nothing"
         time.sleep(0.005)
+
+
+def test_batches_of_one_line_in_many_directions_are_never_empty(tokenizer: Tokenizer) -> None:
+    """A block holds its size give or take one draw per direction; a short pool must not be filled with nothing."""
+    random = np.random.default_rng(0)
+    texts = {}
+    for number in range(20):
+        lengths = random.integers(36, 50, 200)
+        starts = np.append(0, np.cumsum(lengths))
+        texts[f"l{number}"] = TokenizedText(f"l{number}", np.full(starts[-1], 10, dtype=np.uint16), starts, 0.0)
+    corpus = TokenizedCorpus("train", texts)
+    directions = [Direction(a, b) for a in texts for b in texts if a != b]
+    sampler = PairSampler(corpus, directions, temperature=5, max_length=100, seed=1)
+    plan = BatchPlan(sampler, corpus, max_tokens=60)
+    for step in range(30 * plan.pool_batches):
+        assert len(plan.pairs(step)[1]) == 1

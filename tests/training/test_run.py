@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from graftmt.base import Base
 from graftmt.configuration import from_mapping, load_yaml
 from graftmt.errors import ConfigError, GraftError, LanguageError
+from graftmt.files import exclusive
 from graftmt.text import Subwords
 from graftmt.training import TrainConfig
 from graftmt.training.journal import read_log
@@ -146,3 +147,19 @@ def test_every_shipped_configuration_can_be_used(path: Path, graftmt: Callable[.
     printed = from_mapping(TrainConfig, yaml.safe_load(result.stdout))
     assert printed == from_mapping(TrainConfig, load_yaml(path))
     assert not Path(printed.run).is_absolute()
+
+
+def test_a_run_that_another_process_holds_is_neither_joined_nor_moved_aside(stopped_copy: Path, short_config, train) -> None:
+    with exclusive(stopped_copy, "the run"):
+        for fresh in (False, True):
+            with pytest.raises(GraftError, match="in use by another process"):
+                train(short_config(stopped_copy), fresh=fresh)
+    assert (stopped_copy / "checkpoints").is_dir()
+    assert not stopped_copy.with_name(f"{stopped_copy.name}.old-1").exists()
+
+
+def test_mistakes_in_a_later_stage_are_found_before_the_first_begins(tmp_path: Path, one_stage) -> None:
+    with pytest.raises(ConfigError, match=r"unknown model size 'bas'; did you mean 'base'"):
+        one_stage(tmp_path / "run", "model.size=bas")
+    with pytest.raises(ConfigError, match="temperature"):
+        one_stage(tmp_path / "run", "stages.0.temperature=-1")

@@ -57,6 +57,16 @@ def main() -> None:
             raise
         print(f"graftmt: {error}", file=sys.stderr)
         sys.exit(1)
+    except RuntimeError as error:
+        # torch.OutOfMemoryError, by name: importing torch here would slow every command down.
+        if debug or type(error).__name__ != "OutOfMemoryError":
+            raise
+        print(
+            f"graftmt: out of memory: {str(error).partition('.')[0]}. Use a smaller batch (--batch-tokens, or batch_tokens "
+            "with more accumulate when training) or a smaller beam.",
+            file=sys.stderr,
+        )
+        sys.exit(1)
     except SystemExit as leaving:
         # The reader of our output has gone (`| head`): typer and rich make that exit code 1 without a word. It is no error;
         # 141 is what the shell knows it by. Python must not complain at exit either.

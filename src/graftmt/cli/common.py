@@ -17,6 +17,9 @@ LengthPenalty = Annotated[
 MaxLength = Annotated[int, typer.Option("--max-length", help="At most so many tokens come out for a line.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: a GPU where there is one.")]
 Precision = Annotated[str, typer.Option("--dtype", help="fp32, bf16 or fp16: the precision in which the model runs.")]
+BatchTokens = Annotated[
+    int, typer.Option("--batch-tokens", min=0, help="Source tokens × beam at once; less where memory runs out. 0: chosen here.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 

@@ -12,6 +12,7 @@ import typer
 from graftmt.cli.common import (
     AsJson,
     BaseFolder,
+    BatchTokens,
     Beam,
     Device,
     LengthPenalty,
@@ -34,7 +35,7 @@ def evaluate(
     pivot: Annotated[str, typer.Option("--pivot", help="The language that averages are grouped by.")] = "en",
     beam: Beam = 5,
     length_penalty: LengthPenalty = 1.0,
-    max_length: MaxLength = 256,
+    max_length: MaxLength = 1024,
     tokenize: Annotated[
         str | None,
         typer.Option("--tokenize", help="sacreBLEU's tokeniser, such as 13a, none, char; by language unless set."),
@@ -42,6 +43,7 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for report.json, report.md and every translation.")
     ] = None,
+    batch: BatchTokens = 0,
     device: Device = "auto",
     dtype: Precision = "fp32",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
@@ -71,7 +73,9 @@ def evaluate(
             f"{len(languages)} in common, where translation needs 2."
         )
     chosen = select_directions(directions, languages, pivot)
-    options = SearchOptions(beam=beam, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch_tokens(device))
+    options = SearchOptions(
+        beam=beam, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch or batch_tokens(device)
+    )
     with progress(f"translating {len(chosen)} directions", 0, quiet=quiet) as report:
         evaluations = translator.evaluate(
             found, chosen, lines=lines, options=options, tokenize=tokenize, on_batch=lambda n: report.update(n, "lines")

@@ -53,10 +53,10 @@ def describe_base(folder: Path) -> dict[str, Any]:
     from graftmt.base import Base, read_base_document
 
     document = read_base_document(folder)
-    base = Base.load(folder, verify=True)
+    Base.load(folder, verify=True)  # refuses a base whose tensors no longer have its fingerprint
     card = {key: value for key, value in document.pop("card").items() if key != "config"}
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()}
-    return {**document, "unchanged": base.fingerprint == document["fingerprint"], "bytes": sizes, "training": card}
+    return {**document, "unchanged": True, "bytes": sizes, "training": card}
 
 
 def describe_run(folder: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import typer
 from graftmt.cli.common import (
     AsJson,
     BaseFolder,
+    BatchTokens,
     Beam,
     Device,
     LengthPenalty,
@@ -31,16 +32,20 @@ def translate(
     target: Annotated[str, typer.Option("--target", "-t", help="Language of the output, such as fr.")],
     beam: Beam = 5,
     length_penalty: LengthPenalty = 1.0,
-    max_length: MaxLength = 256,
+    max_length: MaxLength = 1024,
     n_best: Annotated[int, typer.Option("--n-best", help="So many translations of a line, on one line with tabs between.")] = 1,
     chunk: Annotated[
         int, typer.Option("--chunk", min=1, help="Translate at most so many lines at once; more is faster.")
     ] = 1024,
+    batch: BatchTokens = 0,
     device: Device = "auto",
     dtype: Precision = "fp32",
     as_json: AsJson = False,
 ) -> None:
-    """Translate standard input to standard output: one line in, one line out, always.
+    """Translate standard input to standard output: one line in, one line out, in order; an empty line stays one.
+
+    Input that is no text (invalid UTF-8, NUL) or far too long for one line ends it with an error that names the line, after
+    the translations of all lines before it.
 
     Lines are translated as they come: a slow producer gets each translation at once, a file goes through in large batches.
 
@@ -57,7 +62,7 @@ def translate(
         n_best=n_best,
         length_penalty=length_penalty,
         max_length=max_length,
-        batch_tokens=batch_tokens(device),
+        batch_tokens=batch or batch_tokens(device),
     )
 
     def answer(lines: list[str]) -> None:
@@ -108,16 +113,14 @@ def chunks(stream: BinaryIO, size: int) -> Iterator[list[str]]:
 
 def _read(stream: BinaryIO, lines: queue.Queue[str | DataError | None]) -> None:
     """What cannot be read as text ends the input with an error, after all lines before it."""
-    for number, raw in enumerate(stream, 1):
-        if b"\0" in raw:
-            lines.put(DataError(f"standard input, line {number}: a NUL byte; text was expected."))
-            return
-        try:
-            lines.put(raw.decode("utf-8").rstrip("\r\n"))
-        except UnicodeDecodeError as error:
-            byte = f"byte {raw[error.start]:#04x} at column {error.start + 1}"
-            lines.put(
-                DataError(f"standard input, line {number}: not valid UTF-8 ({byte}); convert it, for instance with iconv.")
-            )
-            return
-    lines.put(None)
+    from graftmt.data.corpus import decode_line
+
+    number = 0
+    try:
+        for number, raw in enumerate(stream, 1):
+            lines.put(decode_line(raw, number, "standard input"))
+        lines.put(None)
+    except DataError as error:
+        lines.put(error)
+    except OSError as error:
+        lines.put(DataError(f"standard input cannot be read past line {number}: {error.strerror or error}."))

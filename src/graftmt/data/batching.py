@@ -158,7 +158,8 @@ class BatchPlan:
         mean = np.maximum(*self._lengths(*sampler.block(0, 10_000))).mean()
         guess = int(pool_batches * max_tokens / mean) + 1
         trial = len(self._cut(*sampler.block(0, guess)))
-        self.block_size = max(pool_batches, int(1.01 * guess * pool_batches / trial))
+        # A block holds its size give or take one draw for each direction; a batch is never empty.
+        self.block_size = max(pool_batches + len(sampler.directions), int(1.01 * guess * pool_batches / trial))
         self.cached: tuple[int, list[Pairs]] | None = None
 
     def pairs(self, step: int) -> tuple[list[Direction], NDArray[np.int64]]:
@@ -177,6 +178,7 @@ class BatchPlan:
         while len(batches) < self.pool_batches:
             directions, lines = batches.pop(max(range(len(batches)), key=lambda index: len(batches[index][1])))
             half = len(lines) // 2
+            assert half, "a block has at least one pair for each batch"
             batches += [(directions[:half], lines[:half]), (directions[half:], lines[half:])]
         order = np.random.default_rng([self.sampler.seed, number, 1]).permutation(len(batches))
         return [batches[index] for index in order[: self.pool_batches]]

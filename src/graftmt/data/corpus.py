@@ -76,23 +76,28 @@ class _ZstdFile(io.RawIOBase):
         super().close()
 
 
+def decode_line(raw: bytes, number: int, where: str) -> str:
+    """Line `number` of `where` as text without its end; what is not text is an error that says so."""
+    if b"\0" in raw:
+        raise DataError(f"{where}, line {number}: a NUL byte; text was expected. Is this a binary file?")
+    try:
+        line = raw.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{where}, line {number}: not valid UTF-8 (byte {raw[error.start]:#04x} at column {error.start + 1}); "
+            "convert it to UTF-8, for instance with iconv, or drop the line (in a corpus: in every language's file)."
+        ) from None
+    # Some editors write a byte order mark at the beginning.
+    return line.removeprefix("\ufeff") if number == 1 else line
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of a text file, without their ends; an error names the file and the line that cannot be read."""
     number = 0
     try:
         with open_binary(path) as handle:
             for number, raw in enumerate(handle, 1):
-                if b"\0" in raw:
-                    raise DataError(f"{path}, line {number}: a NUL byte; text was expected. Is this a binary file?")
-                try:
-                    line = raw.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise DataError(
-                        f"{path}, line {number}: not valid UTF-8 (byte {raw[error.start]:#04x} at column {error.start + 1}); "
-                        "convert the file to UTF-8, for instance with iconv, or drop the line in every language's file."
-                    ) from None
-                if number == 1:
-                    line = line.removeprefix("\ufeff")  # a byte order mark, which some editors write
+                line = decode_line(raw, number, str(path))
                 if len(line) > LONGEST_LINE:
                     raise DataError(
                         f"{path}, line {number}: {len(line):,} characters; at most {LONGEST_LINE:,} make sense as one segment. "

@@ -15,7 +15,7 @@ class SearchOptions:
     n_best: int = 1
     length_penalty: float = 1.0
     """A finished hypothesis scores its log-probability / length^penalty, its end counted; above 1 favours longer ones."""
-    max_length: int = 256
+    max_length: int = 1024
     """At most this many tokens come out, the end counted."""
     length_ratio: float = 3.0
     """… and at most this many times the tokens that went in, plus 20: a looping model stops early on short lines."""

@@ -19,7 +19,7 @@ from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, select_directions
 from graftmt.decoding import SearchOptions
 from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, SPLITS, write_corpus
-from graftmt.errors import DataError
+from graftmt.errors import DataError, GraftError
 from graftmt.evaluation import averages, plot_matrix, score_table
 from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.progress import progress
@@ -71,7 +71,7 @@ def run_demo(options: DemoOptions, say: Say) -> DemoResult:
     translator = Translator(base_folder, device=device)
     evaluations = evaluate_base(translator, corpus, options, say)
     seconds = time.monotonic() - started
-    report = write_report(translator.base, evaluations, options, seconds)
+    report = write_report(translator.base, evaluations, options, seconds, say)
     return DemoResult(report, evaluations, seconds)
 
 
@@ -108,7 +108,7 @@ def train_demo_base(options: DemoOptions, corpus: Path, folder: Path, say: Say) 
         values = load_yaml(path)
     changes = [f"run={run}", f"data.corpus={corpus}", f"data.exclude={excluded}", f"device={options.device}"]
     config = from_mapping(TrainConfig, apply_overrides(values, [*changes, f"seed={options.seed}"]))
-    say("2. Base: training it from scratch; some ten minutes on two CPU cores, a minute or two on a GPU.")
+    say("2. Base: training it from scratch; ten to twenty minutes on two CPU cores.")
     trained = train_base(config, quiet=options.quiet, say=lambda text: say(f"   {text}"))
     with atomic_folder(folder) as temporary:
         shutil.copytree(trained, temporary, dirs_exist_ok=True)
@@ -128,7 +128,7 @@ def evaluate_base(translator: Translator, corpus: Path, options: DemoOptions, sa
         )
 
 
-def write_report(base: Base, evaluations: list[Evaluation], options: DemoOptions, seconds: float) -> dict[str, Any]:
+def write_report(base: Base, evaluations: list[Evaluation], options: DemoOptions, seconds: float, say: Say) -> dict[str, Any]:
     """report.json, report.md and the heat-map."""
     scores = [evaluation.scores for evaluation in evaluations]
     groups = averages(scores)
@@ -155,11 +155,11 @@ def write_report(base: Base, evaluations: list[Evaluation], options: DemoOptions
     write_json(options.folder / "report.json", report)
     table = score_table(scores, title="The demo base on held-out phrases")
     write_text(options.folder / "report.md", table.markdown() + "\n")
-    plot_matrix(
-        options.folder / "chrf.png",
-        {(score.source, score.target): score.chrf for score in scores},
-        title="chrF of the demo base",
-    )
+    values = {(score.source, score.target): score.chrf for score in scores}
+    try:
+        plot_matrix(options.folder / "chrf.png", values, title="chrF of the demo base")
+    except GraftError as error:  # no matplotlib: the rest of the report is worth having
+        say(f"no heat-map: {error}")
     return report
 
 

@@ -10,7 +10,10 @@ from graftmt.errors import ConfigError, nearest
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """Every architectural choice. A superset that fairseq, M2M-100, NLLB-200, mBART and Marian models fit into."""
+    """Every architectural choice. A superset that fairseq, M2M-100, NLLB-200, mBART and Marian models fit into.
+
+    Defaults are for good: a stored base's fingerprint says what differs from them.
+    """
 
     model_dim: int = 512
     ffn_dim: int = 2048

@@ -19,10 +19,10 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from graftmt.base import read_tensors, write_tensors
-from graftmt.configuration import differences
+from graftmt.configuration import differences, from_mapping, to_mapping
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, read_json, write_json
-from graftmt.training.configuration import MAY_CHANGE
+from graftmt.training.configuration import MAY_CHANGE, TrainConfig
 
 FORMAT = 1
 NAME = re.compile(r"stage(\d+)-step(\d+)")
@@ -84,11 +84,12 @@ class Checkpoints:
             document = _read_document(path)
         if document["format"] != FORMAT:
             raise CheckpointError(f"{path} has format {document['format']!r}; this version of graftmt reads {FORMAT}.")
+        stored = _as_today(document["config"])
         # Stages that have not begun may still be planned anew.
         ahead = tuple(f"stages.{number}." for number in range(document["state"]["stage"] + 1, len(config["stages"])))
         changed = [
             line
-            for line in differences(document["config"], config)
+            for line in differences(stored, config)
             if line.partition(":")[0] not in MAY_CHANGE and not line.startswith(ahead)
         ]
         if changed:
@@ -203,3 +204,11 @@ def _optimizer_tensors(parameters: Mapping[str, nn.Parameter], optimizer: torch.
         for name, parameter in parameters.items()
         for key, value in optimizer.state[parameter].items()
     }
+
+
+def _as_today(config: Any) -> Any:
+    """A stored configuration with the keys that later versions added; one that no longer makes sense is compared as it is."""
+    try:
+        return to_mapping(from_mapping(TrainConfig, config))
+    except ConfigError:
+        return config

@@ -43,6 +43,10 @@ class SubwordConfig:
     model: Path | None = None
     """A subwords.model made before, to use instead."""
 
+    def __post_init__(self) -> None:
+        if self.merges < 1 or self.sample_lines < 1 or self.min_character_count < 1 or not self.temperature > 0:
+            raise ConfigError("merges, sample_lines and min_character_count must be at least 1, and temperature above 0.")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSection:
@@ -58,6 +62,9 @@ class ModelSection:
     heads: int | None = None
     encoder_layers: int | None = None
     decoder_layers: int | None = None
+
+    def __post_init__(self) -> None:
+        self.architecture()
 
     def architecture(self) -> ModelConfig:
         shape = ("model_dim", "ffn_dim", "heads", "encoder_layers", "decoder_layers")
@@ -97,6 +104,11 @@ class StageConfig:
         for name in ("steps", "batch_tokens", "accumulate"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; expected at least 1.")
+        if not self.temperature > 0 or not self.learning_rate >= 0:
+            raise ConfigError(
+                f"temperature is {self.temperature} and learning_rate {self.learning_rate}; expected a temperature above 0 "
+                "and a rate that is not negative."
+            )
         for name in ("dropout", "label_smoothing", "cooldown"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; expected a number from 0 to 1.")

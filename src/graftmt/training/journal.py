@@ -1,4 +1,4 @@
-"""What a run says while it goes: a JSONL log, TensorBoard, and lines or a bar for the person watching. Layer 4."""
+"""What a run writes down while it goes: a JSONL log, and TensorBoard where it is installed. Layer 4."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from graftmt.training.fused_loss import fused_loss
 
 def smoothed_loss(model: Transformer, source: Tensor, decoder_input: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     """Label-smoothed cross-entropy summed over the target tokens: (1 − ε)·nll + (ε / V)·Σ, padding left out."""
-    if torch.is_grad_enabled() and model.projection.bias is None:
+    if model.projection.bias is None:
         memory, mask = model.encode(source)
         hidden = model.decode(decoder_input, memory, mask)
         return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing)

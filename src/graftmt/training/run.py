@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -31,7 +32,7 @@ from graftmt.files import atomic_file, exclusive, read_json, write_json, write_t
 from graftmt.progress import progress
 from graftmt.text import Subwords, Tokenizer, train_subwords
 from graftmt.training.checkpoints import Checkpoints, RunState
-from graftmt.training.configuration import TrainConfig
+from graftmt.training.configuration import StageConfig, TrainConfig
 from graftmt.training.journal import Journal
 from graftmt.training.loop import StopRequest, Trainer, mix_seed, stop_on_signals
 from graftmt.training.optimization import compile_layers
@@ -58,20 +59,26 @@ def train_base(
 
     A run that exists goes on exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
     """
+    started = time.monotonic()
+    device = choose_device(config.device)
+    for stage in config.stages:
+        select_directions(_view(stage), choose_languages(config), config.data.pivot)  # before hours are spent on the first
     if fresh and config.run.exists():
         aside = next(p for n in range(1, 10_000) if not (p := config.run.with_name(f"{config.run.name}.old-{n}")).exists())
-        config.run.rename(aside)
+        with exclusive(config.run, "the run"):
+            config.run.rename(aside)
         say(f"the earlier run is kept as {aside}")
     if config.threads:
         torch.set_num_threads(config.threads)
     # Almost every batch has a shape of its own: without this the allocator keeps a block for each and runs out of them.
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
-    if torch.cuda.is_available():
-        torch.set_float32_matmul_precision("high")
+    if device.startswith("cuda"):
+        torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
     folder = config.run / "base"
     with exclusive(config.run, "the run"):
         prepared = prepare(config, quiet=quiet, say=say)
-        with stop_on_signals(minutes) as request:
+        left = None if minutes is None else minutes - (time.monotonic() - started) / 60
+        with stop_on_signals(left) as request:
             base = _train_stages(config, prepared, request, quiet=quiet, say=say)
         mark = base.save(folder, dtype=config.store_dtype)
     say(f"base {mark[:16]} stored in {folder}")
@@ -234,12 +241,16 @@ def _train_stages(config: TrainConfig, prepared: Prepared, request: StopRequest,
     return base
 
 
+def _view(stage: StageConfig) -> str | tuple[str, ...]:
+    """One name is a view or a direction; several are a list of directions."""
+    return stage.directions[0] if len(stage.directions) == 1 else stage.directions
+
+
 def _batches(config: TrainConfig, prepared: Prepared, number: int) -> tuple[BatchPlan, BatchMaker]:
     stage = config.stages[number]
-    view = stage.directions[0] if len(stage.directions) == 1 else stage.directions
     sampler = PairSampler(
         prepared.train,
-        select_directions(view, prepared.train.languages, config.data.pivot),
+        select_directions(_view(stage), prepared.train.languages, config.data.pivot),
         temperature=stage.temperature,
         max_length=config.data.max_length,
         seed=mix_seed(config.seed, 1000 + number),
@@ -262,12 +273,13 @@ def choose_device(name: str) -> str:
 
 
 def make_card(config: TrainConfig, state: RunState) -> dict[str, Any]:
-    """What the base says of itself."""
+    """What the base says of itself, and of the weights it has: the best ones."""
+    best = (state.stage, state.best_step)
     return {
         "seed": config.seed,
         "training_seconds": round(state.seconds, 1),
         "target_tokens": state.target_tokens,
         "stages": [f"{stage.name}: {', '.join(stage.directions)}, {stage.steps} steps" for stage in config.stages],
-        "validation": state.validations[-1] if state.validations else None,
+        "validation": next((v for v in state.validations if (v["stage"], v["step"]) == best), None),
         "config": to_mapping(config),
     }
