@@ -62,7 +62,8 @@ def show(report: dict[str, Any], folder: Path) -> None:
 
     console = Console()
     languages = report["base"]["languages"]
-    table = Table(title="chrF, from the language on the left into the one above", title_justify="left")
+    console.print("chrF, from the language on the left into the one above", highlight=False)
+    table = Table()
     table.add_column("")
     for language in languages:
         table.add_column(language, justify="right")

@@ -29,13 +29,23 @@ def inspect(
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=str(folder), show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for key, value in facts.items():
-        text = ", ".join(map(str, value)) if isinstance(value, list) else value
-        shown = json.dumps(text, ensure_ascii=False) if isinstance(text, dict) else str(text)
-        table.add_row(key, shown, end_section=False)
+        table.add_row(key, Text(readable(value)))
     Console().print(table)
+
+
+def readable(value: Any) -> str:
+    """A value as a person reads it: lists with commas, mappings a line each, four digits of a number."""
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {readable(item).replace(chr(10), '; ')}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(readable, value))
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
 
 
 def describe(folder: Path) -> dict[str, Any]:
