@@ -146,6 +146,20 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     path.chmod(0o644)  # as other files: a base is served by users other than the one who made it
 
 
+def choose_device(name: str) -> str:
+    """`auto` is a GPU where there is one; a device that cannot be used is an error now rather than in mid-work."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise GraftError(f"device is {name!r} but torch sees no CUDA GPU here; use device=cpu.")
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise GraftError(f"device {name!r} cannot be used: {reason} Use cpu, cuda or auto.") from None
+    return name
+
+
 def named_dtype(name: str) -> torch.dtype:
     if name not in DTYPES:
         hint = nearest(name, DTYPES) or "."

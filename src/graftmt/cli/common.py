@@ -21,15 +21,3 @@ BatchTokens = Annotated[
     int, typer.Option("--batch-tokens", min=0, help="Source tokens × beam at once; less where memory runs out. 0: chosen here.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-
-
-def device_name(asked: str) -> str:
-    """What `auto` means here."""
-    from graftmt.training.run import choose_device
-
-    return choose_device(asked)
-
-
-def batch_tokens(device: str) -> int:
-    """Source tokens × beam in one batch: what keeps a CPU's caches or a whole GPU busy."""
-    return 65536 if device.startswith("cuda") else 4096

@@ -18,8 +18,6 @@ from graftmt.cli.common import (
     LengthPenalty,
     MaxLength,
     Precision,
-    batch_tokens,
-    device_name,
 )
 
 
@@ -55,15 +53,16 @@ def evaluate(
     """
     from rich.console import Console
 
+    from graftmt.base import choose_device
     from graftmt.data import Corpus, select_directions
-    from graftmt.decoding import SearchOptions
+    from graftmt.decoding import SearchOptions, batch_tokens_for
     from graftmt.errors import LanguageError
     from graftmt.evaluation import averages, score_table
     from graftmt.files import write_json, write_text
     from graftmt.progress import progress
     from graftmt.translator import Translator
 
-    device = device_name(device)
+    device = choose_device(device)
     translator = Translator(base, device=device, dtype=dtype)
     found = Corpus.open(corpus, split)
     languages = [language for language in translator.languages if language in found.languages]
@@ -74,7 +73,7 @@ def evaluate(
         )
     chosen = select_directions(directions, languages, pivot)
     options = SearchOptions(
-        beam=beam, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch or batch_tokens(device)
+        beam=beam, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch or batch_tokens_for(device)
     )
     with progress(f"translating {len(chosen)} directions", 0, quiet=quiet) as report:
         evaluations = translator.evaluate(

@@ -20,8 +20,6 @@ from graftmt.cli.common import (
     LengthPenalty,
     MaxLength,
     Precision,
-    batch_tokens,
-    device_name,
 )
 from graftmt.errors import DataError
 
@@ -51,10 +49,11 @@ def translate(
 
     Example: echo '3 days ago' | graftmt translate --base runs/demo/base -s en -t fr
     """
-    from graftmt.decoding import SearchOptions
+    from graftmt.base import choose_device
+    from graftmt.decoding import SearchOptions, batch_tokens_for
     from graftmt.translator import LongLine, Request, Translator
 
-    device = device_name(device)
+    device = choose_device(device)
     translator = Translator(base, device=device, dtype=dtype)
     translator.check_direction(source, target)
     options = SearchOptions(
@@ -62,7 +61,7 @@ def translate(
         n_best=n_best,
         length_penalty=length_penalty,
         max_length=max_length,
-        batch_tokens=batch or batch_tokens(device),
+        batch_tokens=batch or batch_tokens_for(device),
     )
 
     def answer(lines: list[str]) -> None:

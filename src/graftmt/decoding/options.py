@@ -33,6 +33,11 @@ class SearchOptions:
         return max(1, min(self.max_length, int(self.length_ratio * source_length) + 20))
 
 
+def batch_tokens_for(device: str) -> int:
+    """Source tokens × beam in one batch: what keeps a CPU's caches or a whole GPU busy."""
+    return 65536 if device.startswith("cuda") else 4096
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """One translation: its tokens without prefix and end, and its score."""

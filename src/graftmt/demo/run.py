@@ -14,17 +14,16 @@ from typing import Any
 
 import torch
 
-from graftmt.base import Base
+from graftmt.base import Base, choose_device
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, select_directions
-from graftmt.decoding import SearchOptions
+from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, SPLITS, write_corpus
 from graftmt.errors import DataError, GraftError
 from graftmt.evaluation import averages, plot_matrix, score_table
 from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.progress import progress
 from graftmt.training import TrainConfig, train_base
-from graftmt.training.run import choose_device
 from graftmt.translator import Evaluation, Translator
 
 Say = Callable[[str], None]
@@ -119,7 +118,7 @@ def evaluate_base(translator: Translator, corpus: Path, options: DemoOptions, sa
     directions = select_directions("multi-parallel", translator.languages)
     test = Corpus.open(corpus, "test", translator.languages)
     say(f"3. Test: {options.test_lines} held-out lines in {len(directions)} directions, beam {options.beam} …")
-    tokens = 65536 if translator.base.model.device.type == "cuda" else 4096
+    tokens = batch_tokens_for(translator.base.model.device.type)
     search = SearchOptions(beam=options.beam, max_length=120, batch_tokens=tokens)
     total = options.test_lines * len(directions)
     with progress("translating", total, quiet=options.quiet) as report:

@@ -6,11 +6,8 @@ It optimises the parameters it is given and nothing else; whatever owns them dec
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,51 +25,9 @@ from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.configuration import StageConfig, TrainConfig
 from graftmt.training.journal import Journal
 from graftmt.training.optimization import learning_rate, make_optimizer, smoothed_loss
+from graftmt.training.pace import Pace
+from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
-
-
-class Stopped(Exception):
-    """The run was asked to stop and has saved itself; `reason` is for the person, `exit_code` for the shell."""
-
-    def __init__(self, reason: str, exit_code: int) -> None:
-        super().__init__(reason)
-        self.reason, self.exit_code = reason, exit_code
-
-
-@dataclass
-class StopRequest:
-    """Set by a signal or the clock, read between updates."""
-
-    deadline: float | None = None
-    signal_number: int | None = None
-
-    def check(self) -> None:
-        if self.signal_number is not None:
-            name = signal.Signals(self.signal_number).name
-            raise Stopped(f"stopped by {name}", 128 + self.signal_number)
-        if self.deadline is not None and time.monotonic() >= self.deadline:
-            raise Stopped("the time given with --minutes is over", 0)
-
-
-@contextmanager
-def stop_on_signals(minutes: float | None = None) -> Iterator[StopRequest]:
-    """SIGINT and SIGTERM ask for a stop after the update in progress; a second one stops at once, without saving."""
-    request = StopRequest(deadline=time.monotonic() + 60 * minutes if minutes is not None else None)
-    if threading.current_thread() is not threading.main_thread():
-        yield request
-        return
-
-    def ask(number: int, frame: Any) -> None:
-        if request.signal_number is not None:
-            raise KeyboardInterrupt
-        request.signal_number = number
-
-    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield request
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 @dataclass
@@ -261,48 +216,6 @@ class Trainer:
 
     def _out_of_patience(self, state: RunState) -> bool:
         return 0 < self.stage.patience <= state.without_improvement
-
-
-class Pace:
-    """How fast it goes: tokens and padding since the last log, validation and saving left out."""
-
-    def __init__(self, state: RunState) -> None:
-        self.before, self.started = state.seconds, time.monotonic()
-        self._reset()
-
-    def _reset(self) -> None:
-        self.since, self.target, self.source, self.padded, self.waited = time.monotonic(), 0, 0, 0, 0.0
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Around the wait for data: what it takes is no good to anyone."""
-        started = time.monotonic()
-        yield
-        self.waited += time.monotonic() - started
-
-    def count(self, update: list[Batch]) -> None:
-        for batch in update:
-            self.target += batch.target_tokens
-            self.source += batch.source_tokens
-            self.padded += batch.source.numel() + batch.labels.numel()
-
-    def exclude(self, seconds: float) -> None:
-        self.since += seconds
-
-    def seconds(self) -> float:
-        return self.before + time.monotonic() - self.started
-
-    def rates(self, state: RunState) -> dict[str, float]:
-        elapsed = max(1e-9, time.monotonic() - self.since)
-        rates = {
-            "target_tokens_per_second": self.target / elapsed,
-            "padding_share": 1 - (self.target + self.source) / max(1, self.padded),
-            "waiting_for_data": self.waited / elapsed,
-            "seconds": self.seconds(),
-            "target_tokens": state.target_tokens,
-        }
-        self._reset()
-        return rates
 
 
 def aligned(source: Tensor, padding_id: int) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from graftmt.base import Base
+from graftmt.base import Base, choose_device
 from graftmt.configuration import to_mapping, to_yaml
 from graftmt.data import (
     BatchMaker,
@@ -27,15 +27,16 @@ from graftmt.data import (
     unknown_rates,
 )
 from graftmt.data.cache import cache_key
-from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.errors import ConfigError, DataError
 from graftmt.files import atomic_file, exclusive, read_json, write_json, write_text
 from graftmt.progress import progress
 from graftmt.text import Subwords, Tokenizer, train_subwords
 from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.configuration import StageConfig, TrainConfig
 from graftmt.training.journal import Journal
-from graftmt.training.loop import StopRequest, Trainer, mix_seed, stop_on_signals
+from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
+from graftmt.training.stopping import StopRequest, stop_on_signals
 from graftmt.training.validation import Validator
 
 Say = Callable[[str], None]
@@ -257,19 +258,6 @@ def _batches(config: TrainConfig, prepared: Prepared, number: int) -> tuple[Batc
     )
     plan = BatchPlan(sampler, prepared.train, max_tokens=stage.batch_tokens)
     return plan, BatchMaker(prepared.train, prepared.tokenizer)
-
-
-def choose_device(name: str) -> str:
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if name.startswith("cuda") and not torch.cuda.is_available():
-        raise GraftError(f"device is {name!r} but torch sees no CUDA GPU here; use device=cpu.")
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise GraftError(f"device {name!r} cannot be used: {reason} Use cpu, cuda or auto.") from None
-    return name
 
 
 def make_card(config: TrainConfig, state: RunState) -> dict[str, Any]:
