@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -21,3 +24,25 @@ BatchTokens = Annotated[
     int, typer.Option("--batch-tokens", min=0, help="Source tokens × beam at once; less where memory runs out. 0: chosen here.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def speaker(quiet: bool) -> Callable[[str], None]:
+    """What long work says goes to standard error, so that standard output stays for results."""
+
+    def say(text: str) -> None:
+        if not quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    return say
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Around training: a run that was asked to stop says so and ends with the code the shell expects."""
+    from graftmt.training import Stopped
+
+    try:
+        yield
+    except Stopped as stop:
+        print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(stop.exit_code) from None

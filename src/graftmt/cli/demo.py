@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Beam, Device
+from graftmt.cli.common import AsJson, Beam, Device, speaker, stoppable
 
 
 def demo(
@@ -35,20 +35,12 @@ def demo(
     Example: graftmt demo && graftmt inspect runs/demo/base
     """
     from graftmt.demo.run import DemoOptions, run_demo
-    from graftmt.training import Stopped
-
-    def say(text: str) -> None:
-        if not quiet:
-            print(text, file=sys.stderr, flush=True)
 
     options = DemoOptions(
         folder=folder, from_scratch=from_scratch, corpus=corpus, test_lines=lines, beam=beam, device=device, quiet=quiet
     )
-    try:
-        result = run_demo(options, say)
-    except Stopped as stop:
-        print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
-        raise typer.Exit(stop.exit_code) from None
+    with stoppable():
+        result = run_demo(options, speaker(quiet))
     if as_json:
         print(json.dumps(result.report, ensure_ascii=False))
         return

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, speaker, stoppable
 
 
 def train(
@@ -37,20 +36,13 @@ def train(
     Example: graftmt train configs/docs-base.yaml data.corpus=corpus run=runs/docs --minutes 8
     """
     from graftmt.configuration import apply_overrides, from_mapping, load_yaml, to_yaml
-    from graftmt.training import Stopped, TrainConfig, train_base
+    from graftmt.training import TrainConfig, train_base
 
     resolved = from_mapping(TrainConfig, apply_overrides(load_yaml(config), overrides or []))
     if dry_run:
         print(to_yaml(resolved), end="")
         return
 
-    def say(text: str) -> None:
-        if not quiet:
-            print(text, file=sys.stderr, flush=True)
-
-    try:
-        folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=say)
-    except Stopped as stop:
-        print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
-        raise typer.Exit(stop.exit_code) from None
+    with stoppable():
+        folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=speaker(quiet))
     print(json.dumps({"base": str(folder)}) if as_json else folder)

@@ -43,6 +43,8 @@ def select_directions(view: str | Sequence[str], languages: Sequence[str], pivot
     `english-centric` (or `PIVOT-centric`): the pivot with each other language, both ways; `multi-parallel`: every pair;
     `to-en`, `from-en`: one way; otherwise a list of `source-target`, or one string of them with commas.
     """
+    if not isinstance(view, str) and len(view) == 1:
+        view = view[0]  # a list of one names a view or a direction, as the string alone does
     if isinstance(view, str):
         centre = {"english-centric": pivot}.get(view) or (view.removesuffix("-centric") if view.endswith("-centric") else None)
         if view == "multi-parallel":

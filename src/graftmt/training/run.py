@@ -32,7 +32,7 @@ from graftmt.files import atomic_file, exclusive, read_json, write_json, write_t
 from graftmt.progress import progress
 from graftmt.text import Subwords, Tokenizer, train_subwords
 from graftmt.training.checkpoints import Checkpoints, RunState
-from graftmt.training.configuration import StageConfig, TrainConfig
+from graftmt.training.configuration import TrainConfig
 from graftmt.training.journal import Journal
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
@@ -63,7 +63,7 @@ def train_base(
     started = time.monotonic()
     device = choose_device(config.device)
     for stage in config.stages:
-        select_directions(_view(stage), choose_languages(config), config.data.pivot)  # before hours are spent on the first
+        select_directions(stage.directions, choose_languages(config), config.data.pivot)  # before hours are spent on the first
     if fresh and config.run.exists():
         aside = next(p for n in range(1, 10_000) if not (p := config.run.with_name(f"{config.run.name}.old-{n}")).exists())
         with exclusive(config.run, "the run"):
@@ -102,7 +102,7 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
         chosen = config.validation.directions or tuple(
             map(str, select_directions(f"{config.data.pivot}-centric", languages)[:8])
         )
-        directions = select_directions(chosen if len(chosen) > 1 else chosen[0], languages, config.data.pivot)
+        directions = select_directions(chosen, languages, config.data.pivot)
         valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet)
         validator = Validator.open(
             valid, valid_tokens, tokenizer, directions, lines=config.validation.lines, max_length=config.data.max_length
@@ -242,16 +242,11 @@ def _train_stages(config: TrainConfig, prepared: Prepared, request: StopRequest,
     return base
 
 
-def _view(stage: StageConfig) -> str | tuple[str, ...]:
-    """One name is a view or a direction; several are a list of directions."""
-    return stage.directions[0] if len(stage.directions) == 1 else stage.directions
-
-
 def _batches(config: TrainConfig, prepared: Prepared, number: int) -> tuple[BatchPlan, BatchMaker]:
     stage = config.stages[number]
     sampler = PairSampler(
         prepared.train,
-        select_directions(_view(stage), prepared.train.languages, config.data.pivot),
+        select_directions(stage.directions, prepared.train.languages, config.data.pivot),
         temperature=stage.temperature,
         max_length=config.data.max_length,
         seed=mix_seed(config.seed, 1000 + number),
