@@ -24,7 +24,7 @@ help: ## Show this list
 
 setup: $(READY_DEV) ## Make .venv with everything for development
 
-demo: $(READY_DEMO) ## A multilingual model at work, on text made from CLDR, in minutes
+demo: $(READY_DEMO) ## Two languages added to a model that stays unchanged, in minutes
 	@$(BIN)/graftmt demo $(ARGS)
 
 test: $(READY_DEV) ## Run the tests; ARGS='-m slow' or ARGS='-k beam' choose among them

@@ -285,7 +285,7 @@ def measure_data_loader(case: Case, plan: BatchPlan, maker: BatchMaker, corpus: 
     measured = Measured()
     started = time.perf_counter()
     sampler = plan.sampler
-    data = LikeLengths(corpus, maker.tokenizer, sampler.directions, sampler.block(1, plan.block_size))
+    data = LikeLengths(corpus, maker.codec, sampler.directions, sampler.block(1, plan.block_size))
     batches = data.batches(case.batch_tokens)
     measured.planning_seconds = time.perf_counter() - started
     check_equal(data, maker, batches[0])

@@ -7,7 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ import pytest
 
 LANGUAGES = ("en", "xa", "xb", "xc")
 SYLLABLES = {"en": ("bdfgkl", "aeo"), "xa": ("prstvz", "aiu"), "xb": ("бвгдкл", "аео"), "xc": ("κλμνπρ", "αεο")}
+KNOWN, NEW = ("en", "fr", "ru"), ("el", "uk")  # of the world in which languages are grafted
+SYLLABLES |= {"fr": ("prstvz", "aiu"), "ru": SYLLABLES["xb"], "el": SYLLABLES["xc"], "uk": ("бвгжзн", "аіу")}
 SLOTS, WORDS_A_SLOT = 5, 5
 SPLITS = {"train": 300, "valid": 20, "test": 20}
 
@@ -30,17 +32,17 @@ def toy_words(language: str) -> list[str]:
     return random.Random(language).sample(words, SLOTS * WORDS_A_SLOT)
 
 
-def write_toy_corpus(folder: Path) -> Path:
+def write_toy_corpus(folder: Path, languages: Sequence[str] = LANGUAGES) -> Path:
     """Sentences of four or five words, the word at each place out of five: word for word the same in every language."""
     chance = random.Random(1)
-    words = {language: toy_words(language) for language in LANGUAGES}
+    words = {language: toy_words(language) for language in languages}
     folder.mkdir(parents=True)
     for split, size in SPLITS.items():
         sentences = [
             [slot * WORDS_A_SLOT + chance.randrange(WORDS_A_SLOT) for slot in range(chance.choice((SLOTS - 1, SLOTS)))]
             for _ in range(size)
         ]
-        for language in LANGUAGES:
+        for language in languages:
             lines = [" ".join(words[language][word] for word in sentence) for sentence in sentences]
             (folder / f"{split}.{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
@@ -142,6 +144,120 @@ def toy_base(toy_run: Path) -> Path:
 def base_copy(toy_base: Path, tmp_path: Path) -> Path:
     """A copy of the toy base, to be damaged."""
     return Path(shutil.copytree(toy_base, tmp_path / "base-copy"))
+
+
+@pytest.fixture(scope="session")
+def graft_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a corpus in en, fr and ru, which bases know, and in el and uk, which they do not; read only."""
+    return write_toy_corpus(tmp_path_factory.mktemp("graft") / "corpus", (*KNOWN, *NEW))
+
+
+@pytest.fixture(scope="session")
+def graft_base(tmp_path_factory: pytest.TempPathFactory, graft_corpus: Path) -> Callable[..., Path]:
+    """`graft_base("post", "decoder")`: the folder of a base with random weights, three layers on each side; read only."""
+    import torch
+
+    from graftmt.base import Base
+    from graftmt.data import Corpus
+    from graftmt.model import ModelConfig
+    from graftmt.text import Tokenizer, train_subwords
+
+    shape = {"model_dim": 16, "ffn_dim": 24, "heads": 2, "encoder_layers": 3, "decoder_layers": 3}
+    made: dict[str, Path] = {}
+
+    def build(norm: str = "pre", placement: str = "source", languages: Sequence[str] = KNOWN, **changes: Any) -> Path:
+        key = f"{norm}-{placement}-{'-'.join([*languages, *map(str, changes.values())])}"
+        if key not in made:
+            train = Corpus.open(graft_corpus, "train", languages)
+            texts = {language: train.lines(language) for language in languages}
+            tokenizer = Tokenizer(train_subwords(texts, merges=60, min_character_count=1), languages, placement)  # type: ignore[arg-type]
+            torch.manual_seed(1)
+            base = Base.create(ModelConfig(**{**shape, "norm": norm, **changes}), tokenizer)  # type: ignore[arg-type]
+            with torch.no_grad():  # biases and norms that do something
+                for name, parameter in base.model.named_parameters():
+                    if "embedding" not in name:
+                        parameter += 0.1 * torch.randn_like(parameter)
+            made[key] = tmp_path_factory.mktemp("graft") / key
+            base.save(made[key])
+        return made[key]
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def graft_subwords(tmp_path_factory: pytest.TempPathFactory, graft_corpus: Path) -> Callable[..., Path]:
+    """`graft_subwords("el")`: a subwords.model for new languages, with pieces that the training text does not have."""
+    from graftmt.data import Corpus
+    from graftmt.text import train_subwords
+
+    made: dict[tuple[str, ...], Path] = {}
+
+    def build(*languages: str) -> Path:
+        if languages not in made:
+            train = Corpus.open(graft_corpus, "train", languages)
+            texts = {language: [*train.lines(language), "ψωψω 12 fada"] for language in languages}
+            made[languages] = tmp_path_factory.mktemp("graft") / "subwords.model"
+            made[languages].write_bytes(train_subwords(texts, merges=30, min_character_count=1).model_bytes)
+        return made[languages]
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def graft_config(graft_subwords: Callable[..., Path]) -> Callable[..., Any]:
+    """`graft_config(run, "target", "embed", steps=8)`: the configuration of a pack that trains for a few steps."""
+    from dataclasses import replace
+
+    from graftmt.training import PackConfig, PackDataConfig, StageConfig, SubwordConfig, ValidationConfig
+
+    def config(
+        run: Path,
+        side: str = "source",
+        recipe: str = "embed",
+        *,
+        languages: Sequence[str] = ("el",),
+        partners: Sequence[str] = ("en",),
+        steps: int = 3,
+        **changes: Any,
+    ) -> PackConfig:
+        stage = StageConfig(name="pack", directions=(), batch_tokens=200, learning_rate=0.02, warmup=1, steps=steps)
+        stage = replace(stage, **{key: changes.pop(key) for key in ("directions", "batch_tokens", "dropout") if key in changes})
+        return PackConfig(
+            run=run,
+            side=side,  # type: ignore[arg-type]
+            recipe=recipe,
+            languages=tuple(languages),
+            data=PackDataConfig(partners=tuple(partners)),
+            stages=(stage,),
+            **{
+                "subwords": SubwordConfig(model=graft_subwords(*languages)),
+                "validation": ValidationConfig(every=4, lines=6),
+                "tensorboard": False,
+                "threads": 1,
+                **changes,
+            },
+        )
+
+    return config
+
+
+@pytest.fixture(scope="session")
+def train_graft(graft_corpus: Path, graft_config: Callable[..., Any]) -> Callable[..., Any]:
+    """`train_graft(run, base, "target", "embed", …)`: that pack, trained on a resident base."""
+    from graftmt.base import Base
+    from graftmt.data import Corpus
+    from graftmt.packs import Pack
+    from graftmt.training import train_pack
+
+    def train(
+        run: Path, base: Base, *arguments: Any, validate: bool = False, said: list[str] | None = None, **options: Any
+    ) -> Pack:
+        train, valid = (Corpus.open(graft_corpus, split) for split in ("train", "valid"))
+        config = graft_config(run, *arguments, **options)
+        heard = [] if said is None else said
+        return train_pack(config, base, train, valid if validate else None, quiet=True, say=heard.append)
+
+    return train
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ LAYERS = (
     {"base"},
     {"data", "packs", "decoding"},
     {"training", "interop", "translator"},
+    {"adding"},
     {"demo", "experiments", "server"},
     {"cli", "__main__", "__init__"},
 )
@@ -25,7 +26,7 @@ LAYER_OF = {member: layer for layer, members in enumerate(LAYERS) for member in 
 OPEN_LAYERS = (0, len(LAYERS) - 1)
 
 CORE_PACKAGES = {"torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "yaml", "typer", "rich"}
-NOT_CORE = {("demo",), ("evaluation", "plots"), ("interop",), ("server",)}
+NOT_CORE = {("adding", "language_id"), ("demo",), ("evaluation", "plots"), ("interop",), ("server",)}
 
 
 def source_files(package: Path) -> list[Path]:

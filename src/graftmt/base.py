@@ -200,11 +200,16 @@ def fingerprint(tensors: Mapping[str, Tensor], config: ModelConfig, tokenizer: T
     chosen = {key: value for key, value in to_mapping(config).items() if value != plain[key]}
     digest.update(json.dumps(chosen, sort_keys=True).encode())
     digest.update(tokenizer.fingerprint.encode())
+    hash_tensors(digest, tensors)
+    return digest.hexdigest()
+
+
+def hash_tensors(digest: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Adds every tensor's name, dtype, shape and bytes to a hash, in the order of their names."""
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.view(torch.uint8).flatten().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def model_card(document: Mapping[str, Any]) -> str:

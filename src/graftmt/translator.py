@@ -1,11 +1,12 @@
-"""The façade: load a base, translate lines, score directions. Layer 4."""
+"""The façade: load a base and packs, translate lines, score directions. Layer 4."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -13,8 +14,10 @@ from typing import NamedTuple
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions, search_all
-from graftmt.errors import DataError, LanguageError
+from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.evaluation import DirectionScores, score_direction
+from graftmt.packs import Composition, Pack, Side, compose, load_pack
+from graftmt.packs.composition import check_fits
 
 LONGEST_SOURCE = 1024
 """Tokens. Far more than a sentence; a longer line is refused rather than translated badly."""
@@ -44,6 +47,18 @@ class Request(NamedTuple):
     line: str
     source: str
     target: str
+    pivot: str | None = None
+    """Through this language, in two hops."""
+    source_pack: str | None = None
+    target_pack: str | None = None
+
+    def first_hop(self) -> Request:
+        assert self.pivot is not None
+        return Request(self.line, self.source, self.pivot, source_pack=self.source_pack)
+
+    def last_hop(self, between: str) -> Request:
+        assert self.pivot is not None
+        return Request(between, self.pivot, self.target, target_pack=self.target_pack)
 
 
 @dataclass(frozen=True)
@@ -67,18 +82,115 @@ class Evaluation:
 
 
 class Translator:
-    """Translates between the languages of a base.
+    """Translates between the languages of a base and those that packs add to it; directions are routed, not configured.
 
     >>> Translator("runs/demo/base").translate(["5 kilometers"], source="en", target="fr")
     ['5 kilomètres']
+    >>> Translator("runs/demo/base", packs=["runs/demo/packs/el-source"]).translate(["5 χιλιόμετρα"], source="el", target="fr")
+    ['5 kilomètres']
+
+    Packs come as a list, or as a mapping of names where several are for one language and side; a request then says which.
+    One translator may be used from many threads.
     """
 
-    def __init__(self, base: Base | str | Path, *, device: str = "cpu", dtype: str = "fp32") -> None:
+    def __init__(
+        self,
+        base: Base | str | Path,
+        packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path] = (),
+        *,
+        device: str = "cpu",
+        dtype: str = "fp32",
+    ) -> None:
         self.base = base if isinstance(base, Base) else Base.load(base, device=device, dtype=dtype)
+        self.packs: dict[str, Pack] = {}
+        self._compositions: dict[tuple[str | None, str | None], Composition] = {}
+        self._lock = threading.Lock()
+        named = packs.items() if isinstance(packs, Mapping) else [(None, pack) for pack in packs]
+        for name, pack in named:
+            self.add_pack(pack, name)
+
+    def add_pack(self, pack: Pack | str | Path, name: str | None = None) -> str:
+        """Installs one more pack and returns its name; translations in progress are not disturbed."""
+        loaded = pack if isinstance(pack, Pack) else load_pack(pack)
+        weight = self.base.model.source_embedding.weight
+        loaded = loaded.to(weight.device, weight.dtype)
+        check_fits(loaded, self.base, loaded.side)
+        with self._lock:
+            if name is None:
+                for other in self.packs.values():
+                    twice = sorted(set(other.languages) & set(loaded.languages))
+                    if other.side == loaded.side and twice:
+                        raise LanguageError(
+                            f"two packs for {', '.join(twice)} as {loaded.side}: give each a name (NAME=PATH, or a mapping in "
+                            "Python) and say which one a translation takes."
+                        )
+                name = f"{'+'.join(loaded.languages)}-{loaded.side}"
+            if name in self.packs:
+                raise LanguageError(f"there is a pack {name!r} already; give this one another name.")
+            self.packs = {**self.packs, name: loaded}  # a new mapping: other threads may be reading this one
+        return name
 
     @property
     def languages(self) -> tuple[str, ...]:
-        return self.base.languages
+        """The base's, then those of the packs."""
+        return tuple(dict.fromkeys((*self.base.languages, *self.source_languages, *self.target_languages)))
+
+    @property
+    def source_languages(self) -> tuple[str, ...]:
+        return self._languages("source")
+
+    @property
+    def target_languages(self) -> tuple[str, ...]:
+        return self._languages("target")
+
+    def _languages(self, side: Side) -> tuple[str, ...]:
+        added = (language for pack in self.packs.values() if pack.side == side for language in pack.languages)
+        return tuple(dict.fromkeys((*self.base.languages, *added)))
+
+    def composition(
+        self, source: str, target: str, *, source_pack: str | None = None, target_pack: str | None = None
+    ) -> Composition:
+        """The model for a direction; every translator has one of each, made when it is first needed."""
+        if source == target:
+            raise LanguageError(f"source and target are both {source!r}; there is nothing to translate.")
+        names = self._pack_for(source, "source", source_pack), self._pack_for(target, "target", target_pack)
+        with self._lock:
+            if names not in self._compositions:
+                packs = [None if name is None else self.packs[name] for name in names]
+                self._compositions[names] = compose(self.base, source=packs[0], target=packs[1], fold=True)
+            return self._compositions[names]
+
+    def _pack_for(self, language: str, side: Side, chosen: str | None) -> str | None:
+        """The name of the pack that reads or writes a language; none is needed for the base's own."""
+        if language in self.base.languages:
+            if chosen is not None:
+                raise LanguageError(f"{language!r} is one of the base's languages: as {side} it takes no pack, not {chosen!r}.")
+            return None
+        fitting = [name for name, pack in self.packs.items() if pack.side == side and language in pack.languages]
+        if chosen is not None:
+            if chosen not in fitting:
+                raise LanguageError(
+                    f"the pack {chosen!r} is not one for {language!r} as {side}; those are: {', '.join(fitting) or 'none'}."
+                )
+            return chosen
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            raise LanguageError(
+                f"{language!r} as {side} has several packs: {', '.join(fitting)}. Say which one with --{side}-pack "
+                f"({side}_pack= in Python)."
+            )
+        if any(language in pack.languages for pack in self.packs.values()):
+            other = "target" if side == "source" else "source"
+            raise LanguageError(
+                f"language {language!r} is installed as a {other} only; to use it as a {side}, make a pack with "
+                f"`graftmt add {language} --side {side}`."
+            )
+        installed = ", ".join(dict.fromkeys(own for pack in self.packs.values() for own in pack.languages)) or "none"
+        raise LanguageError(
+            f"language {language!r} is neither in the base ({', '.join(self.base.languages)}) nor in a pack here (installed: "
+            f"{installed}){nearest(language, self.languages) or ';'} make one with `graftmt add {language}`."
+        )
 
     def translate(
         self,
@@ -86,51 +198,96 @@ class Translator:
         *,
         source: str,
         target: str,
+        pivot: str | None = None,
+        source_pack: str | None = None,
+        target_pack: str | None = None,
         options: SearchOptions | None = None,
         on_batch: OnBatch | None = None,
     ) -> list[str]:
-        """One translation for each line, in order; an empty line gives an empty one."""
+        """One translation for each line, in order; an empty line gives an empty one. `pivot` goes through that language."""
         if isinstance(lines, str):
             raise DataError("translate takes a list of lines; got one string. Wrap it: [text].")
-        self.check_direction(source, target)
-        found = self.translate_requests([Request(line, source, target) for line in lines], options, on_batch)
+        self.check_direction(source, target, pivot, source_pack, target_pack)
+        requests = [Request(line, source, target, pivot, source_pack, target_pack) for line in lines]
+        found = self.translate_requests(requests, options, on_batch)
         return [translations[0].text for translations in found]
 
-    def check_direction(self, source: str, target: str) -> None:
-        """Both languages must be known, also the one whose code is not written."""
-        for language in (source, target):
-            self.base.tokenizer.vocabulary.code(language)
-        if source == target:
-            raise LanguageError(f"source and target are both {source!r}; there is nothing to translate.")
+    def check_direction(
+        self,
+        source: str,
+        target: str,
+        pivot: str | None = None,
+        source_pack: str | None = None,
+        target_pack: str | None = None,
+    ) -> None:
+        """Both languages must be known on their side; with a pivot, so must it be on both."""
+        if pivot is None or pivot in (source, target):
+            self.composition(source, target, source_pack=source_pack, target_pack=target_pack)
+        else:
+            self.composition(source, pivot, source_pack=source_pack)
+            self.composition(pivot, target, target_pack=target_pack)
 
     def translate_requests(
         self, requests: Sequence[Request], options: SearchOptions | None = None, on_batch: OnBatch | None = None
     ) -> list[list[Translation]]:
-        """The `options.n_best` best translations of each request, best first; directions mix freely."""
-        tokenizer = self.base.tokenizer
-        end = tokenizer.vocabulary.end_id
-        encoded = [tokenizer.encode(request.line) for request in requests]
-        for index, tokens in enumerate(encoded):
-            if len(tokens) > LONGEST_SOURCE:
-                raise LongLine(index, len(requests[index].line), len(tokens))
-        rows = [row for row, tokens in enumerate(encoded) if tokens]
-        found = search_all(
-            self.base.model,
-            [[*tokenizer.source_prefix(requests[row].source, requests[row].target), *encoded[row], end] for row in rows],
-            [tokenizer.decoder_prefix(requests[row].target) for row in rows],
-            options or SearchOptions(),
-            end=end,
-            forbidden=tokenizer.forbidden,
-            on_batch=on_batch,
-        )
-        results = [[Translation("", 0.0, True)] for _ in requests]
-        for row, hypotheses in zip(rows, found, strict=True):
-            results[row] = [Translation(self._text(h.tokens), h.score, h.finished) for h in hypotheses]
-        return results
+        """The `options.n_best` best translations of each request, best first; directions mix freely.
 
-    def _text(self, tokens: list[int]) -> str:
-        """Bytes can spell any character, also a line break: whitespace is normalised so that a line stays a line."""
-        return " ".join(self.base.tokenizer.decode(tokens).split())
+        A request with a pivot takes two hops, each translated in batches together with all others.
+        """
+        options = options or SearchOptions()
+        hops = [request.pivot is not None and request.pivot not in (request.source, request.target) for request in requests]
+        # Lines are heard of as done at their last hop.
+        twice = [row for row, two in enumerate(hops) if two]
+        try:
+            first = [requests[row].first_hop() for row in twice]
+            between = iter(self._search(first, replace(options, n_best=1), None) if first else [])
+        except LongLine as error:
+            raise LongLine(twice[error.index], error.characters, error.tokens) from None
+        last = [
+            request.last_hop(next(between)[0].text) if two else request for request, two in zip(requests, hops, strict=True)
+        ]
+        return self._search(last, options, on_batch)
+
+    def _search(self, requests: Sequence[Request], options: SearchOptions, on_batch: OnBatch | None) -> list[list[Translation]]:
+        """All requests, one composition after the other, each in batches of like lengths."""
+        groups: dict[int, tuple[Composition, list[int]]] = {}
+        for row, request in enumerate(requests):
+            model = self.composition(
+                request.source, request.target, source_pack=request.source_pack, target_pack=request.target_pack
+            )
+            groups.setdefault(id(model), (model, []))[1].append(row)
+        encoded: dict[int, list[int]] = {}
+        for model, rows in groups.values():
+            for row in rows:
+                tokens = model.codec.source_tokenizer(requests[row].source).encode(requests[row].line)
+                if len(tokens) > LONGEST_SOURCE:
+                    raise LongLine(row, len(requests[row].line), len(tokens))
+                encoded[row] = tokens
+        results = [[Translation("", 0.0, True)] for _ in requests]
+        done = 0
+        for model, rows in groups.values():
+            codec, rows = model.codec, [row for row in rows if encoded[row]]
+            before = done
+
+            def hear(number: int, before: int = before) -> None:
+                if on_batch is not None:
+                    on_batch(before + number)
+
+            found = search_all(
+                model.model,
+                [[*codec.source_prefix(requests[r].source, requests[r].target), *encoded[r], codec.end_id] for r in rows],
+                [codec.decoder_prefix(requests[row].target) for row in rows],
+                options,
+                end=codec.end_id,
+                forbidden=codec.forbidden,
+                on_batch=hear,
+            )
+            for row, hypotheses in zip(rows, found, strict=True):
+                decode = codec.target_tokenizer(requests[row].target).decode
+                # Bytes can spell any character, also a line break: whitespace is normalised so that a line stays a line.
+                results[row] = [Translation(" ".join(decode(h.tokens).split()), h.score, h.finished) for h in hypotheses]
+            done += len(rows)
+        return results
 
     def evaluate(
         self,
@@ -138,11 +295,15 @@ class Translator:
         directions: Sequence[Direction],
         *,
         lines: int | None = None,
+        pivot: str | None = None,
         options: SearchOptions | None = None,
         tokenize: str | None = None,
         on_batch: OnBatch | None = None,
     ) -> list[Evaluation]:
-        """BLEU and chrF of each direction on the first `lines` lines of a split that have text on both sides."""
+        """BLEU and chrF of each direction on the first `lines` lines of a split that have text on both sides.
+
+        With a `pivot`, directions that neither come from it nor lead to it go through it.
+        """
         texts = corpus.texts(sorted({language for direction in directions for language in direction}), lines)
         numbered = {
             direction: [
@@ -154,12 +315,12 @@ class Translator:
         }
         pairs = {direction: [(source, target) for _, source, target in found] for direction, found in numbered.items()}
         for direction, found in pairs.items():
-            self.check_direction(*direction)
+            self.check_direction(*direction, pivot)
             if not found:
                 raise DataError(
                     f"the {corpus.split!r} split in {corpus.folder} has no line with text on both sides of {direction}."
                 )
-        requests = [Request(source, *direction) for direction, found in pairs.items() for source, _ in found]
+        requests = [Request(source, *direction, pivot) for direction, found in pairs.items() for source, _ in found]
         try:
             outputs = iter(self.translate_requests(requests, options, on_batch))
         except LongLine as error:

@@ -59,7 +59,7 @@ def test_a_changed_base_is_an_error(graftmt, base_copy: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({}, "holds neither a base (base.json) nor a run (config.yaml)"),
+        ({}, "holds neither a base (base.json), nor a pack (pack.json), nor a run"),
         ({"config.yaml": "title: of something else\n"}, "unknown key 'title'"),
         ({"config.yaml": "- a list\n"}, "holds a list"),
         ({"base.json": "{"}, "is damaged"),
@@ -78,7 +78,7 @@ def test_a_folder_of_something_else_is_an_error(graftmt, tmp_path: Path, files: 
 def test_no_folder_is_an_error(graftmt, tmp_path: Path) -> None:
     result = graftmt("inspect", str(tmp_path / "nowhere"))
     assert result.code == 1
-    assert "there is no folder" in result.stderr
+    assert "give a base, a pack or a run folder" in result.stderr
 
 
 def test_the_curves_of_a_run_can_be_plotted(graftmt, toy_run: Path, tmp_path: Path) -> None:

@@ -272,7 +272,7 @@ def test_what_is_not_finite_stops_the_run_and_names_the_lines(
 
     report = json.loads((config.run / "bad-batch.json").read_text(encoding="utf-8"))
     assert report["step"] == step
-    decode = trainers[0].maker.tokenizer.decode
+    decode = trainers[0].maker.codec.source_tokenizer("en").decode
     assert [example["source"] for example in report["examples"]] == [decode(row) for row in bad.sources]
     for example in report["examples"]:
         for side, language in zip(("source", "target"), example["direction"].split("-"), strict=True):

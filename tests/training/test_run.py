@@ -19,11 +19,13 @@ from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.files import exclusive
 from graftmt.text import Subwords
 from graftmt.training import TrainConfig
+from graftmt.training.bases import prepare
 from graftmt.training.journal import read_log
-from graftmt.training.run import prepare
 
 ROOT = Path(__file__).parents[2]
-CONFIGURATIONS = sorted([*(ROOT / "configs").glob("*.yaml"), *(ROOT / "src").rglob("*.yaml")])
+CONFIGURATIONS = sorted(
+    path for path in [*(ROOT / "configs").glob("*.yaml"), *(ROOT / "src").rglob("*.yaml")] if "packs" not in load_yaml(path)
+)
 
 
 def test_the_saved_configuration_is_the_resolved_one(uninterrupted: Path, short_config) -> None:
@@ -82,11 +84,11 @@ def test_before_the_first_checkpoint_another_vocabulary_is_made_where_the_option
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     run = tmp_path / "run"
     silent: dict[str, Any] = {"quiet": True, "say": lambda text: None}
-    first = prepare(one_stage(run, "subwords.merges=20"), **silent).tokenizer
+    first = prepare(one_stage(run, "subwords.merges=20"), **silent).codec
     made = (run / "subwords.model").stat().st_mtime_ns
-    assert prepare(one_stage(run, "subwords.merges=20"), **silent).tokenizer.fingerprint == first.fingerprint
+    assert prepare(one_stage(run, "subwords.merges=20"), **silent).codec.fingerprint == first.fingerprint
     assert (run / "subwords.model").stat().st_mtime_ns == made  # kept
-    second = prepare(one_stage(run, "subwords.merges=30"), **silent).tokenizer
+    second = prepare(one_stage(run, "subwords.merges=30"), **silent).codec
     assert len(second) == len(first) + 10
 
 

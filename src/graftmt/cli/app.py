@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from graftmt import __version__
-from graftmt.cli import demo, evaluate, inspect, train, translate
+from graftmt.cli import add, demo, evaluate, inspect, recipes, train, translate, verify
 from graftmt.errors import GraftError
 
 app = typer.Typer(
@@ -38,9 +38,12 @@ def options(
 
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
+app.command("add")(add.add)
 app.command("translate")(translate.translate)
 app.command("evaluate")(evaluate.evaluate)
+app.command("verify")(verify.verify)
 app.command("inspect")(inspect.inspect)
+app.command("recipes")(recipes.recipes)
 
 
 def main() -> None:

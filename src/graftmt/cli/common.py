@@ -6,9 +6,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from graftmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 BaseFolder = Annotated[Path, typer.Option("--base", "-b", help="Folder of the base, such as runs/demo/base.")]
 Beam = Annotated[
@@ -23,7 +28,31 @@ Precision = Annotated[str, typer.Option("--dtype", help="fp32, bf16 or fp16: the
 BatchTokens = Annotated[
     int, typer.Option("--batch-tokens", min=0, help="Source tokens × beam at once; less where memory runs out. 0: chosen here.")
 ]
+Packs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--packs",
+        "-p",
+        help="Language packs, folders or .graftpack files; several with commas or by repeating. NAME=PATH gives one a name.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def parse_packs(values: list[str] | None) -> dict[str, Path] | list[Path]:
+    """What --packs means: paths, or names with paths where any has a name."""
+    items = [item.strip() for value in values or [] for item in value.split(",") if item.strip()]
+    if not any("=" in item for item in items):
+        return [Path(item) for item in items]
+    named: dict[str, Path] = {}
+    for item in items:
+        name, equals, path = item.partition("=")
+        name, path = (name, path) if equals else (Path(item).stem, item)
+        if not path or name in named:
+            problem = "has no path" if not path else f"is the second pack with the name {name!r}"
+            raise ConfigError(f"--packs: {item!r} {problem}; write NAME=PATH, each name once.")
+        named[name] = Path(path)
+    return named
 
 
 def speaker(quiet: bool) -> Callable[[str], None]:
@@ -46,3 +75,15 @@ def stoppable() -> Iterator[None]:
     except Stopped as stop:
         print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
         raise typer.Exit(stop.exit_code) from None
+
+
+def show_samples(console: Console, samples: list[dict[str, str]]) -> None:
+    """Source, translation and, where it differs, the reference."""
+    for sample in samples:
+        right = sample["translation"] == sample["reference"]
+        console.print(
+            f"[bold]{sample['direction']}[/]  {'as the reference' if right else 'differs from the reference'}", highlight=False
+        )
+        lines = [sample["source"], sample["translation"], *([] if right else [f"reference: {sample['reference']}"])]
+        for line in lines:
+            console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)

@@ -17,7 +17,9 @@ from graftmt.cli.common import (
     Device,
     LengthPenalty,
     MaxLength,
+    Packs,
     Precision,
+    parse_packs,
 )
 
 
@@ -28,6 +30,10 @@ def evaluate(
         str,
         typer.Option("--directions", "-d", help="english-centric, multi-parallel, to-en, from-en, or en-fr,fr-en,…"),
     ] = "english-centric",
+    packs: Packs = None,
+    through: Annotated[
+        str | None, typer.Option("--through", help="Translate through this language, such as en, in two hops.")
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="Which files of the folder.")] = "test",
     lines: Annotated[int | None, typer.Option("--lines", "-n", min=1, help="Only the first so many lines.")] = None,
     pivot: Annotated[str, typer.Option("--pivot", help="The language that averages are grouped by.")] = "en",
@@ -63,7 +69,7 @@ def evaluate(
     from graftmt.translator import Translator
 
     device = choose_device(device)
-    translator = Translator(base, device=device, dtype=dtype)
+    translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
     found = Corpus.open(corpus, split)
     languages = [language for language in translator.languages if language in found.languages]
     if len(languages) < 2:
@@ -72,17 +78,29 @@ def evaluate(
             f"{len(languages)} in common, where translation needs 2."
         )
     chosen = select_directions(directions, languages, pivot)
+    if packs:  # a view means what can be translated: a source pack does not make its language a target
+        reads, writes = translator.source_languages, translator.target_languages
+        views = [d for d in chosen if d.source in reads and d.target in writes]
+        chosen = chosen if "," in directions or not views else views
     options = SearchOptions(
         beam=beam, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch or batch_tokens_for(device)
     )
     with progress(f"translating {len(chosen)} directions", 0, quiet=quiet) as report:
         evaluations = translator.evaluate(
-            found, chosen, lines=lines, options=options, tokenize=tokenize, on_batch=lambda n: report.update(n, "lines")
+            found,
+            chosen,
+            lines=lines,
+            options=options,
+            tokenize=tokenize,
+            pivot=through,
+            on_batch=lambda n: report.update(n, "lines"),
         )
     scores = [evaluation.scores for evaluation in evaluations]
     table = score_table(scores, title=f"{split}, beam {beam}", pivot=pivot)
     document = {
         "base": translator.base.fingerprint,
+        "packs": {name: pack.fingerprint for name, pack in translator.packs.items()},
+        "through": through,
         "split": split,
         "beam": beam,
         "length_penalty": length_penalty,

@@ -13,11 +13,11 @@ from graftmt.errors import GraftError
 
 
 def inspect(
-    folder: Annotated[Path, typer.Argument(help="A base folder, or a run folder of `graftmt train`.")],
+    folder: Annotated[Path, typer.Argument(help="A base, a pack (folder or file), or a run folder.")],
     plot: Annotated[Path | None, typer.Option("--plot", help="Folder for loss.png and chrf.png: the curves of a run.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a folder holds: a base (fingerprint, languages, architecture, how it was trained) or a run (where it stands).
+    """Say what a folder holds: a base (fingerprint, languages, architecture, how it was trained), a pack or a run.
 
     Example: graftmt inspect runs/demo/base --json
     """
@@ -49,13 +49,17 @@ def readable(value: Any) -> str:
 
 
 def describe(folder: Path) -> dict[str, Any]:
+    from graftmt.packs import is_pack
+
     if (folder / "base.json").is_file():
         return describe_base(folder)
+    if is_pack(folder):
+        return describe_pack(folder)
     if (folder / "config.yaml").is_file():
         return describe_run(folder)
     if not folder.is_dir():
-        raise GraftError(f"there is no folder {folder}; give a base folder or a run folder.")
-    raise GraftError(f"{folder} holds neither a base (base.json) nor a run (config.yaml).")
+        raise GraftError(f"there is no {folder}; give a base, a pack or a run folder.")
+    raise GraftError(f"{folder} holds neither a base (base.json), nor a pack (pack.json), nor a run (config.yaml).")
 
 
 def describe_base(folder: Path) -> dict[str, Any]:
@@ -69,21 +73,40 @@ def describe_base(folder: Path) -> dict[str, Any]:
     return {**document, "unchanged": True, "bytes": sizes, "training": card}
 
 
+def describe_pack(path: Path) -> dict[str, Any]:
+    """pack.json, and whether the tensors still have its fingerprint."""
+    from graftmt.packs import load_pack, read_pack_document
+
+    document = read_pack_document(path)
+    pack = load_pack(path)  # refuses a pack whose files no longer have its fingerprint
+    card = {key: value for key, value in document.pop("card").items() if key not in ("config", "text", "samples")}
+    tensors: dict[str, int] = {}
+    for name, parameter in pack.parameters.items():
+        group = ".".join(name.split(".")[:3]) if name.startswith(("encoder", "decoder")) else name.split(".")[0]
+        tensors[group] = tensors.get(group, 0) + parameter.numel()
+    return {**document, "unchanged": True, "parameters_of": tensors, **card}
+
+
 def describe_run(folder: Path) -> dict[str, Any]:
     """Where a run stands: its latest checkpoint and scores."""
     from graftmt.configuration import from_mapping, load_yaml
     from graftmt.files import read_json
-    from graftmt.training import TrainConfig
+    from graftmt.training import PackConfig, TrainConfig
     from graftmt.training.checkpoints import Checkpoints
 
-    config = from_mapping(TrainConfig, load_yaml(folder / "config.yaml"))
+    values = load_yaml(folder / "config.yaml")
+    config = from_mapping(PackConfig if "recipe" in values else TrainConfig, values)
     latest = Checkpoints(folder / "checkpoints", 1).latest()
     facts: dict[str, Any] = {
         "kind": "run",
         "stages": [stage.name for stage in config.stages],
         "checkpoint": latest.name if latest else None,
-        "base": str(folder / "base") if (folder / "base" / "base.json").is_file() else None,
     }
+    if isinstance(config, PackConfig):
+        facts |= {"languages": list(config.languages), "side": config.side, "recipe": config.recipe}
+        facts["pack"] = str(folder / "pack") if (folder / "pack" / "pack.json").is_file() else None
+    else:
+        facts["base"] = str(folder / "base") if (folder / "base" / "base.json").is_file() else None
     if latest is not None:
         state = read_json(latest / "state.json", "the checkpoint")["state"]
         validations = state.pop("validations")

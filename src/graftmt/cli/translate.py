@@ -19,7 +19,9 @@ from graftmt.cli.common import (
     Device,
     LengthPenalty,
     MaxLength,
+    Packs,
     Precision,
+    parse_packs,
 )
 from graftmt.errors import DataError
 
@@ -28,6 +30,16 @@ def translate(
     base: BaseFolder,
     source: Annotated[str, typer.Option("--source", "-s", help="Language of the input, such as en.")],
     target: Annotated[str, typer.Option("--target", "-t", help="Language of the output, such as fr.")],
+    packs: Packs = None,
+    pivot: Annotated[
+        str | None, typer.Option("--pivot", help="Go through this language, such as en, in two hops; slower.")
+    ] = None,
+    source_pack: Annotated[
+        str | None, typer.Option("--source-pack", help="Which pack reads the input, where several could (NAME of --packs).")
+    ] = None,
+    target_pack: Annotated[
+        str | None, typer.Option("--target-pack", help="Which pack writes the output, where several could.")
+    ] = None,
     beam: Beam = 5,
     length_penalty: LengthPenalty = 1.0,
     max_length: MaxLength = 1024,
@@ -47,15 +59,21 @@ def translate(
 
     Lines are translated as they come: a slow producer gets each translation at once, a file goes through in large batches.
 
-    Example: echo '3 days ago' | graftmt translate --base runs/demo/base -s en -t fr
+    Packs add languages: a source pack reads one, a target pack writes one, and one of each translate between two new ones.
+
+    Examples:
+
+    echo '3 days ago' | graftmt translate --base runs/demo/base -s en -t fr
+
+    graftmt translate -b BASE --packs el-source,uk-target -s el -t uk < input.el > output.uk
     """
     from graftmt.base import choose_device
     from graftmt.decoding import SearchOptions, batch_tokens_for
     from graftmt.translator import LongLine, Request, Translator
 
     device = choose_device(device)
-    translator = Translator(base, device=device, dtype=dtype)
-    translator.check_direction(source, target)
+    translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
+    translator.check_direction(source, target, pivot, source_pack, target_pack)
     options = SearchOptions(
         beam=beam,
         n_best=n_best,
@@ -65,7 +83,9 @@ def translate(
     )
 
     def answer(lines: list[str]) -> None:
-        found = translator.translate_requests([Request(line, source, target) for line in lines], options)
+        found = translator.translate_requests(
+            [Request(line, source, target, pivot, source_pack, target_pack) for line in lines], options
+        )
         for line, translations in zip(lines, found, strict=True):
             if as_json:
                 entries = [{"text": t.text, "score": t.score, "finished": t.finished} for t in translations]

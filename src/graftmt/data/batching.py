@@ -17,7 +17,7 @@ from graftmt.data.cache import TokenizedCorpus
 from graftmt.data.directions import Direction
 from graftmt.data.sampling import PairSampler
 from graftmt.errors import ConfigError
-from graftmt.text import Tokenizer
+from graftmt.text import Codec
 
 Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Indices of directions, and lines."""
@@ -67,10 +67,10 @@ class _Tokens(NamedTuple):
 class BatchMaker:
     """Turns (direction, line) pairs into batches of ids."""
 
-    def __init__(self, corpus: TokenizedCorpus, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.padding_id = tokenizer.vocabulary.padding_id
-        self.end_id = tokenizer.vocabulary.end_id
+    def __init__(self, corpus: TokenizedCorpus, codec: Codec) -> None:
+        self.codec = codec
+        self.padding_id = codec.padding_id
+        self.end_id = codec.end_id
         self.numbers = {language: number for number, language in enumerate(corpus.texts)}
         # Plain views of the mapped files: numpy's memmap class costs time at each access.
         self.ids = [np.asarray(text.ids) for text in corpus.texts.values()]
@@ -81,8 +81,8 @@ class BatchMaker:
         """The batch of these pairs: source = prefix + tokens + end; decoder input = prefix + tokens; labels = tokens + end."""
         sources = self._tokens([direction.source for direction in directions], lines)
         targets = self._tokens([direction.target for direction in directions], lines)
-        source_prefixes = {pair: self.tokenizer.source_prefix(*pair) for pair in set(directions)}
-        decoder_prefixes = {pair: self.tokenizer.decoder_prefix(pair.target) for pair in set(directions)}
+        source_prefixes = {pair: self.codec.source_prefix(*pair) for pair in set(directions)}
+        decoder_prefixes = {pair: self.codec.decoder_prefix(pair.target) for pair in set(directions)}
         source_prefix = np.array([source_prefixes[pair] for pair in directions], dtype=np.int64)
         decoder_prefix = np.array([decoder_prefixes[pair] for pair in directions], dtype=np.int64)
         # The forced part of the prefix beyond the first token is not learned: its label is padding.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,20 +82,24 @@ def default_cache_folder() -> Path:
 
 def tokenize_corpus(
     corpus: Corpus,
-    tokenizer: Tokenizer,
+    tokenizer: Tokenizer | Mapping[str, Tokenizer],
     folder: Path | None = None,
     *,
     processes: int | None = None,
     quiet: bool = False,
 ) -> TokenizedCorpus:
-    """Tokenises what is not in the cache yet, languages in parallel, and opens all of it."""
+    """Tokenises what is not in the cache yet, languages in parallel, and opens all of it.
+
+    One tokenizer for all languages, or one for each: a new language beside those of a base has its own.
+    """
+    tokenizers = dict.fromkeys(corpus.languages, tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer
     folder = default_cache_folder() if folder is None else folder
-    entries = {language: folder / cache_key(path, tokenizer) for language, path in corpus.files.items()}
+    entries = {language: folder / cache_key(path, tokenizers[language]) for language, path in corpus.files.items()}
     missing = [language for language, entry in entries.items() if not (entry / "text.json").is_file()]
     # Files of the same content share an entry, which is made once.
     missing = list({entries[language]: language for language in missing}.values())
     if missing:
-        jobs = [(str(corpus.files[language]), str(entries[language]), tokenizer) for language in missing]
+        jobs = [(str(corpus.files[language]), str(entries[language]), tokenizers[language]) for language in missing]
         size = sum(corpus.files[language].stat().st_size for language in missing)
         # Starting processes takes seconds; a small corpus is done before they are there.
         processes = 1 if size < SMALL and processes is None else min(len(jobs), processes or os.cpu_count() or 1)

@@ -1,34 +1,42 @@
-"""`graftmt demo`: makes the corpus, takes or trains the base, translates, scores, reports. Layer 5."""
+"""`graftmt demo`: corpus, base, two languages added to it, a proof that it is unchanged, and a report. Layer 6."""
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from graftmt.adding.verification import verify
 from graftmt.base import Base, choose_device
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
-from graftmt.data import Corpus, select_directions
+from graftmt.data import Corpus, Direction, select_directions
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, SPLITS, write_corpus
+from graftmt.demo.packs import GREEK, GREEK_ADAPTERS, PARTNER, UKRAINIAN, PackPlan, make_pack, pack_config, store_pack
+from graftmt.demo.report import (
+    Findings,
+    Result,
+    draw_figures,
+    forgetting_words,
+    make_report,
+    write_report,
+    zero_shot_comparison,
+)
 from graftmt.errors import DataError, GraftError
-from graftmt.evaluation import averages, plot_matrix, score_table
-from graftmt.files import atomic_folder, write_json, write_text
+from graftmt.files import atomic_folder
 from graftmt.progress import progress
 from graftmt.training import TrainConfig, train_base
 from graftmt.translator import Evaluation, Translator
 
 Say = Callable[[str], None]
 
-SAMPLES = 10
+LANGUAGES = (*BASE_LANGUAGES, *NEW_LANGUAGES)
+NAMES = {"en": "English", "fr": "French", "de": "German", "es": "Spanish", "ru": "Russian", "el": "Greek", "uk": "Ukrainian"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +47,10 @@ class DemoOptions:
     from_scratch: bool = False
     corpus: Path | None = None
     """Text made beforehand; made from CLDR unless given."""
-    test_lines: int = 200
+    test_lines: int = 100
     beam: int = 5
+    pack_steps: int | None = None
+    """Training steps of each pack, instead of as many as it takes."""
     device: str = "auto"
     seed: int = 1
     quiet: bool = False
@@ -51,27 +61,56 @@ class DemoResult:
     """What was found, and where it is."""
 
     report: dict[str, Any]
-    evaluations: list[Evaluation]
-    seconds: float
+    findings: Findings
 
 
 def run_demo(options: DemoOptions, say: Say) -> DemoResult:
-    """The story so far: a corpus, a base for five languages, its translations and scores."""
-    started = time.monotonic()
+    """The whole story; each step says what it does and what came of it. What an earlier try finished is taken as it is."""
     options.folder.mkdir(parents=True, exist_ok=True)
-    corpus = options.corpus or make_corpus(options.folder / "corpus", options.seed, say)
+    seconds: dict[str, float] = {}
     base_folder = options.folder / "base"
-    if options.from_scratch:
-        train_demo_base(options, corpus, base_folder, say)
-    else:
-        copy_shipped_base(base_folder)
-        say(f"2. Base: the one shipped with graftmt, now in {base_folder} (train it yourself: graftmt demo --from-scratch).")
-    device = choose_device(options.device)
-    translator = Translator(base_folder, device=device)
-    evaluations = evaluate_base(translator, corpus, options, say)
-    seconds = time.monotonic() - started
-    report = write_report(translator.base, evaluations, options, seconds, say)
-    return DemoResult(report, evaluations, seconds)
+    with timed(seconds, "corpus"):
+        folder = options.corpus or make_corpus(options.folder / "corpus", options.seed, say)
+        train, valid, test = (Corpus.open(folder, split, LANGUAGES) for split in SPLITS)
+    with timed(seconds, "base"):
+        if options.from_scratch:
+            train_demo_base(options, folder, base_folder, say)
+        else:
+            copy_shipped_base(base_folder)
+            say(f"2. Base: the one shipped with graftmt, in {base_folder} (train it yourself: graftmt demo --from-scratch).")
+        base = Base.load(base_folder, device=choose_device(options.device))
+    story = Story(options, Findings(base=base, seconds=seconds), train, valid, test, say)
+    with timed(seconds, "base's directions"):
+        story.score_base()
+    with timed(seconds, "Greek source pack"):
+        say("4. Greek, as a source: a pack of embeddings only, trained on Greek–English. The base stays as it is.")
+        story.add(GREEK)
+    with timed(seconds, "Ukrainian target pack"):
+        say("5. Ukrainian, as a target: embeddings, the last decoder layer and an adapter, trained on English–Ukrainian.")
+        story.add(UKRAINIAN)
+    with timed(seconds, "Greek to Ukrainian"):
+        story.combine()
+    with timed(seconds, "Greek source pack with adapters"):
+        say("7. To compare: Greek again, with adapters in every encoder layer. They see the code of English alone,")
+        say("   and in the paper they forget the others' as training goes on (its Figure 3). Here, as measured:")
+        story.compare_adapters()
+    with timed(seconds, "verification"):
+        story.verify(base_folder)
+    report = make_report(story.findings, from_scratch=options.from_scratch)
+    write_report(options.folder, report, story.findings)
+    try:
+        runs = {name: story.run_folder(plan) for name, plan in (("embed", GREEK), ("adapters", GREEK_ADAPTERS))}
+        draw_figures(options.folder, runs, report)
+    except GraftError as error:  # no matplotlib: the rest of the report is worth having
+        say(f"no figures: {error}")
+    return DemoResult(report, story.findings)
+
+
+@contextmanager
+def timed(seconds: dict[str, float], step: str) -> Iterator[None]:
+    started = time.monotonic()
+    yield
+    seconds[step] = time.monotonic() - started
 
 
 def make_corpus(folder: Path, seed: int, say: Say) -> Path:
@@ -113,69 +152,118 @@ def train_demo_base(options: DemoOptions, corpus: Path, folder: Path, say: Say) 
         shutil.copytree(trained, temporary, dirs_exist_ok=True)
 
 
-def evaluate_base(translator: Translator, corpus: Path, options: DemoOptions, say: Say) -> list[Evaluation]:
-    """Every direction between the base's languages, on lines whose combination of template and names is not in training."""
-    directions = select_directions("multi-parallel", translator.languages)
-    test = Corpus.open(corpus, "test", translator.languages)
-    say(f"3. Test: {options.test_lines} held-out lines in {len(directions)} directions, beam {options.beam} …")
-    tokens = batch_tokens_for(translator.base.model.device.type)
-    search = SearchOptions(beam=options.beam, max_length=120, batch_tokens=tokens)
-    total = options.test_lines * len(directions)
-    with progress("translating", total, quiet=options.quiet) as report:
-        return translator.evaluate(
-            test, directions, lines=options.test_lines, options=search, on_batch=lambda done: report.update(done, "lines")
+@dataclass(frozen=True)
+class Story:
+    """The steps that need a base, in order; each adds to the findings."""
+
+    options: DemoOptions
+    findings: Findings
+    train: Corpus
+    valid: Corpus
+    test: Corpus
+    say: Say
+
+    @property
+    def base(self) -> Base:
+        return self.findings.base
+
+    def run_folder(self, plan: PackPlan) -> Path:
+        return self.options.folder / "runs" / plan.name
+
+    def score_base(self) -> None:
+        """Every direction between the base's languages, on lines whose combination of template and names is not in training."""
+        directions = select_directions("multi-parallel", self.base.languages)
+        lines, beam = self.options.test_lines, self.options.beam
+        self.say(f"3. The base alone: {lines} held-out lines in each of {len(directions)} directions, beam {beam} …")
+        found = self.evaluate(Translator(self.base), directions)
+        self.findings.results += [Result(evaluation=evaluation, route="base") for evaluation in found]
+        mean = sum(evaluation.scores.chrf for evaluation in found) / len(found)
+        self.say(f"   chrF {mean:.1f} on average; it knows {', '.join(map(NAMES.__getitem__, BASE_LANGUAGES))}")
+
+    def add(self, plan: PackPlan) -> None:
+        """A pack of the story proper."""
+        self.findings.results += self.make_and_score(plan)
+
+    def compare_adapters(self) -> None:
+        """The pack that trains more than embeddings, against the one that does not."""
+        self.findings.comparisons += self.make_and_score(GREEK_ADAPTERS, name="enc-adapters-all(64)")
+        self.say(f"   {forgetting_words(zero_shot_comparison(self.findings))}")
+
+    def make_and_score(self, plan: PackPlan, name: str = "") -> list[Result]:
+        """Trains one pack, stores it under packs/, and scores its trained and its zero-shot directions."""
+        options = self.options
+        config = pack_config(
+            plan,
+            self.run_folder(plan),
+            BASE_LANGUAGES,
+            steps=options.pack_steps,
+            seed=options.seed,
+            device=options.device,
         )
-
-
-def write_report(base: Base, evaluations: list[Evaluation], options: DemoOptions, seconds: float, say: Say) -> dict[str, Any]:
-    """report.json, report.md and the heat-map."""
-    scores = [evaluation.scores for evaluation in evaluations]
-    groups = averages(scores)
-    parameters = sum(parameter.numel() for parameter in base.model.parameters())
-    report = {
-        "seconds": round(seconds, 1),
-        "base": {"fingerprint": base.fingerprint, "languages": list(base.languages), "parameters": parameters},
-        "from_scratch": options.from_scratch,
-        "directions": {
-            score.direction: {"chrf": round(score.chrf, 2), "bleu": round(score.bleu, 2), "lines": score.lines}
-            for score in scores
-        },
-        "averages": {name: asdict(average) for name, average in groups.items()},
-        "signatures": sorted({signature for score in scores for signature in (score.bleu_signature, score.chrf_signature)}),
-        "samples": samples(evaluations),
-        "machine": {
-            "cores": os.cpu_count(),
-            "threads": torch.get_num_threads(),
-            "device": str(base.model.device),
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-        },
-    }
-    write_json(options.folder / "report.json", report)
-    table = score_table(scores, title="The demo base on held-out phrases")
-    write_text(options.folder / "report.md", table.markdown() + "\n")
-    values = {(score.source, score.target): score.chrf for score in scores}
-    try:
-        plot_matrix(options.folder / "chrf.png", values, title="chrF of the demo base")
-    except GraftError as error:  # no matplotlib: the rest of the report is worth having
-        say(f"no heat-map: {error}")
-    return report
-
-
-def samples(evaluations: list[Evaluation]) -> list[dict[str, str]]:
-    """Ten translations a person can judge: one from each of ten directions, from different places of the test set."""
-    chosen = evaluations[:: max(1, len(evaluations) // SAMPLES)][:SAMPLES]
-    found = []
-    for number, evaluation in enumerate(chosen):
-        # Full sentences say more than labels: the longest of a stretch of the test set.
-        stretch = range(number * 17 % len(evaluation.sources), min(len(evaluation.sources), number * 17 + 17))
-        row = max(stretch, key=lambda index: len(evaluation.sources[index]), default=0)
-        found.append(
-            {
-                "direction": evaluation.scores.direction,
-                "source": evaluation.sources[row],
-                "translation": evaluation.hypotheses[row],
-                "reference": evaluation.references[row],
-            }
+        pack = make_pack(
+            config, self.base, self.train, self.valid, quiet=options.quiet, say=lambda text: self.say(f"   {text}")
         )
-    return found
+        found = self.evaluate(Translator(self.base, [pack]), plan.directions(BASE_LANGUAGES))
+        path = options.folder / "packs" / plan.name
+        store_pack(pack, path, self.base, found, options.beam, self.test.split)
+        self.findings.packs[plan.name] = pack, path
+        scores = [evaluation.scores for evaluation in found]
+        others = ", ".join(f"{score.direction} {score.chrf:.1f}" for score in scores[1:])
+        self.say(f"   chrF on held-out lines: {scores[0].direction} {scores[0].chrf:.1f}; zero-shot {others}")
+        return [
+            Result(
+                evaluation=evaluation,
+                route="source pack" if plan.side == "source" else "target pack",
+                zero_shot=number > 0,
+                name=name,
+            )
+            for number, evaluation in enumerate(found)
+        ]
+
+    def combine(self) -> None:
+        """Greek to Ukrainian: the two packs in one model, and for comparison two translations in a row."""
+        self.say("6. Greek → Ukrainian: both packs on the same base. Neither has seen the other's language.")
+        translator = Translator(self.base, {name: pack for name, (pack, _) in self.findings.packs.items()})
+        direction = [Direction(GREEK.language, UKRAINIAN.language)]
+        (composed,) = self.evaluate(translator, direction)
+        (through,) = self.evaluate(translator, direction, pivot=PARTNER)
+        self.findings.results.append(Result(evaluation=composed, route="composition", zero_shot=True))
+        self.findings.comparisons.append(Result(evaluation=through, route="pivot", name=f"pivot through {NAMES[PARTNER]}"))
+        self.say(f"   chrF {composed.scores.chrf:.1f} in one go; {through.scores.chrf:.1f} through English, in two")
+
+    def verify(self, base_folder: Path) -> None:
+        """The base's files, its tensors and its translations, with all packs installed and used."""
+        self.say("8. Proof: the base with and without the packs …")
+        lines = max(1, min(20, self.options.test_lines))
+        result = verify(
+            base_folder,
+            {name: path for name, (_, path) in self.findings.packs.items()},
+            texts=self.test.texts(LANGUAGES, lines),
+            lines=lines,
+            beam=self.options.beam,
+            device=str(self.base.model.device),
+        )
+        self.findings.verification = result
+        self.say(f"   stored tensors have the fingerprint {result.fingerprint[:16]}…: {_yes(result.stored_unchanged)}")
+        self.say(f"   tensors in memory are the same, bit for bit: {_yes(result.resident_unchanged)}")
+        self.say(f"   {result.lines} translations are the same, with the same scores: {_yes(result.outputs_identical)}")
+
+    def evaluate(
+        self, translator: Translator, directions: Sequence[Direction], *, pivot: str | None = None
+    ) -> list[Evaluation]:
+        options = self.options
+        search = SearchOptions(beam=options.beam, max_length=120, batch_tokens=batch_tokens_for(self.base.model.device.type))
+        total = options.test_lines * len(directions)
+        with progress("translating", total, quiet=options.quiet or total < 1000) as report:
+            return translator.evaluate(
+                self.test,
+                directions,
+                lines=options.test_lines,
+                pivot=pivot,
+                options=search,
+                on_batch=lambda done: report.update(done, "lines"),
+            )
+
+
+def _yes(fine: bool) -> str:
+    return "yes" if fine else "NO"

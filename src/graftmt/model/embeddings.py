@@ -53,13 +53,33 @@ class Embedding(nn.Module):
         return F.embedding(ids, self.weight, padding_idx=self.padding_id)
 
 
+class ExtendedEmbedding(nn.Module):
+    """An embedding and some rows after its last one. Neither matrix is copied: the first may be frozen and shared."""
+
+    def __init__(self, embedding: nn.Module, extra: nn.Parameter) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.extra = extra
+
+    @property
+    def weight(self) -> Tensor:
+        """Of the embedding, without the extra rows."""
+        return self.embedding.weight  # type: ignore[return-value]
+
+    def forward(self, ids: Tensor) -> Tensor:
+        rows = self.weight.shape[0]
+        found = self.embedding(ids.clamp(max=rows - 1))
+        extra = F.embedding((ids - rows).clamp(min=0), self.extra)
+        return torch.where((ids >= rows)[..., None], extra.to(found.dtype), found)
+
+
 class Projection(nn.Module):
     """Hidden states → scores over the target vocabulary; `weight` may be the embedding's own."""
 
-    def __init__(self, weight: nn.Parameter, bias: bool) -> None:
+    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None = None) -> None:
         super().__init__()
         self.weight = weight
-        self.bias = nn.Parameter(torch.zeros(weight.shape[0])) if bias else None
+        self.bias = bias
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)

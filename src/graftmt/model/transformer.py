@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from graftmt.model.attention import CacheMemory, SelfAttentionCache
 from graftmt.model.configuration import ModelConfig
-from graftmt.model.embeddings import Embedding, Positions, Projection
+from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
 
 
@@ -94,8 +94,8 @@ class Transformer(nn.Module):
         self,
         config: ModelConfig,
         *,
-        source_embedding: Embedding,
-        target_embedding: Embedding,
+        source_embedding: Embedding | ExtendedEmbedding,
+        target_embedding: Embedding | ExtendedEmbedding,
         encoder: Encoder,
         decoder: Decoder,
         projection: Projection,
@@ -131,7 +131,7 @@ class Transformer(nn.Module):
             target_embedding=target,
             encoder=Encoder([EncoderLayer(config) for _ in range(config.encoder_layers)], last_norm()),
             decoder=Decoder([DecoderLayer(config) for _ in range(config.decoder_layers)], last_norm()),
-            projection=Projection(output, config.output_bias),
+            projection=Projection(output, nn.Parameter(torch.zeros(target_rows)) if config.output_bias else None),
         )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ class Transformer(nn.Module):
         x = self._embed(self.target_embedding, tokens, state.position)
         return self.projection(self.decoder.step(x, state)[:, -1])  # type: ignore[no-any-return]
 
-    def _embed(self, embedding: Embedding, ids: Tensor, start: int = 0) -> Tensor:
+    def _embed(self, embedding: nn.Module, ids: Tensor, start: int = 0) -> Tensor:
         return self.dropout(self.positions(embedding(ids) * self.scale, start))  # type: ignore[no-any-return]
 
     def set_dropout(self, probability: float) -> None:

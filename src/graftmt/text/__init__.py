@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from graftmt.text.codec import Codec
 from graftmt.text.learning import train_subwords
 from graftmt.text.subwords import Subwords, normalise
 from graftmt.text.tokenizer import CodePlacement, PieceCounts, Tokenizer
@@ -16,6 +17,7 @@ __all__ = [
     "PADDING_ID",
     "UNKNOWN_ID",
     "CodePlacement",
+    "Codec",
     "PieceCounts",
     "Subwords",
     "Tokenizer",

@@ -88,6 +88,22 @@ class Tokenizer:
                 pieces.append(self.vocabulary.symbol(row))
         return self.subwords.decode(pieces)
 
+    @property
+    def padding_id(self) -> int:
+        return PADDING_ID
+
+    @property
+    def end_id(self) -> int:
+        return END_ID
+
+    def source_tokenizer(self, language: str) -> Tokenizer:
+        """This one, for each of its languages: a tokenizer alone is a `Codec`."""
+        self.vocabulary.code(language)
+        return self
+
+    def target_tokenizer(self, language: str) -> Tokenizer:
+        return self.source_tokenizer(language)
+
     def source_prefix(self, source: str, target: str) -> list[int]:
         """The rows that precede a source sentence; `encode` and </s> follow."""
         return [self.vocabulary.code(target if self.code_placement == "source" else source)]

@@ -1,7 +1,18 @@
 """One loop for bases, baselines and packs; runs that stop at any point and go on exactly. Layer 4."""
 
-from graftmt.training.configuration import TrainConfig
-from graftmt.training.run import train_base
+from graftmt.training.bases import train_base
+from graftmt.training.configuration import PackConfig, PackDataConfig, StageConfig, SubwordConfig, TrainConfig, ValidationConfig
+from graftmt.training.packs import train_pack
 from graftmt.training.stopping import Stopped
 
-__all__ = ["Stopped", "TrainConfig", "train_base"]
+__all__ = [
+    "PackConfig",
+    "PackDataConfig",
+    "StageConfig",
+    "Stopped",
+    "SubwordConfig",
+    "TrainConfig",
+    "ValidationConfig",
+    "train_base",
+    "train_pack",
+]

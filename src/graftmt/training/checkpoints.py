@@ -22,7 +22,7 @@ from graftmt.base import read_tensors, write_tensors
 from graftmt.configuration import differences, from_mapping, to_mapping
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, read_json, write_json
-from graftmt.training.configuration import MAY_CHANGE, TrainConfig
+from graftmt.training.configuration import MAY_CHANGE, RunConfig, TrainConfig
 
 FORMAT = 1
 NAME = re.compile(r"stage(\d+)-step(\d+)")
@@ -45,10 +45,10 @@ class RunState:
 
 
 class Checkpoints:
-    """The checkpoints folder of one run."""
+    """The checkpoints folder of one run, whose configuration is a `kind`."""
 
-    def __init__(self, folder: Path, keep: int) -> None:
-        self.folder, self.keep = folder, keep
+    def __init__(self, folder: Path, keep: int, kind: type[RunConfig] = TrainConfig) -> None:
+        self.folder, self.keep, self.kind = folder, keep, kind
 
     def latest(self) -> Path | None:
         """The newest whole checkpoint; unfinished ones have other names and are never seen."""
@@ -84,7 +84,7 @@ class Checkpoints:
             document = _read_document(path)
         if document["format"] != FORMAT:
             raise CheckpointError(f"{path} has format {document['format']!r}; this version of graftmt reads {FORMAT}.")
-        stored = _as_today(document["config"])
+        stored = _as_today(document["config"], self.kind)
         # Stages that have not begun may still be planned anew.
         ahead = tuple(f"stages.{number}." for number in range(document["state"]["stage"] + 1, len(config["stages"])))
         changed = [
@@ -206,9 +206,9 @@ def _optimizer_tensors(parameters: Mapping[str, nn.Parameter], optimizer: torch.
     }
 
 
-def _as_today(config: Any) -> Any:
+def _as_today(config: Any, kind: type[RunConfig]) -> Any:
     """A stored configuration with the keys that later versions added; one that no longer makes sense is compared as it is."""
     try:
-        return to_mapping(from_mapping(TrainConfig, config))
+        return to_mapping(from_mapping(kind, config))
     except ConfigError:
         return config

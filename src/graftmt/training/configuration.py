@@ -130,17 +130,17 @@ class ValidationConfig:
     """What the best checkpoint is best in."""
     translate: bool = True
     """Also translate (greedily) for BLEU and chrF; the loss alone is quicker."""
+    watch: tuple[str, ...] | None = None
+    """Directions that are scored beside the others and do not count for the best checkpoint: zero-shot ones. A pack watches
+    up to three unless they are named; [] watches none."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """Everything about a run. The resolved form is saved as config.yaml in the run's folder."""
+class RunConfig:
+    """What every run has, whatever it trains. The resolved form is saved as config.yaml in the run's folder."""
 
     run: Path
-    """The run's folder: checkpoints, logs and, at the end, the base."""
-    data: DataConfig
-    subwords: SubwordConfig = field(default_factory=SubwordConfig)
-    model: ModelSection = field(default_factory=ModelSection)
+    """The run's folder: checkpoints, logs and, at the end, the base or the pack."""
     stages: tuple[StageConfig, ...] = (StageConfig(),)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
     seed: int = 1
@@ -150,19 +150,64 @@ class TrainConfig:
     """CPU threads for torch; 0 leaves torch's choice."""
     precision: Literal["fp32", "bf16"] = "fp32"
     compile: bool = False
-    """torch.compile: a minute at the start, faster after."""
+    """torch.compile: half a minute at the start, faster after."""
     checkpoint_every: int = 1000
     keep_checkpoints: int = 2
     log_every: int = 50
     tensorboard: bool = True
     store_dtype: Literal["fp32", "bf16", "fp16"] = "fp32"
-    """The precision in which the finished base is stored."""
+    """The precision in which the result is stored."""
 
     def __post_init__(self) -> None:
         if not self.stages:
             raise ConfigError("stages is empty; a run has at least one stage.")
         if self.checkpoint_every < 1 or self.log_every < 1 or self.keep_checkpoints < 1 or self.validation.every < 1:
             raise ConfigError("checkpoint_every, log_every, keep_checkpoints and validation.every must be at least 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(RunConfig):
+    """Everything about the training of a base."""
+
+    data: DataConfig
+    subwords: SubwordConfig = field(default_factory=SubwordConfig)
+    model: ModelSection = field(default_factory=ModelSection)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackDataConfig:
+    """Which pairs a pack trains on; the text itself is given beside the configuration."""
+
+    partners: tuple[str, ...] = ("en",)
+    """The base's languages that the new ones are paired with."""
+    max_length: int = 256
+    """Pairs with more tokens on a side are left out of training."""
+    cache: Path | None = None
+    """Where tokenised text is kept; $GRAFTMT_CACHE or the user's cache folder unless set."""
+
+
+PACK_STAGE = StageConfig(
+    name="pack", directions=(), steps=4000, warmup=400, learning_rate=1e-3, dropout=0.1, betas=(0.9, 0.999), cooldown=0.3
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackConfig(RunConfig):
+    """Everything about the training of a language pack."""
+
+    languages: tuple[str, ...]
+    """The new ones: several share one vocabulary and all parameters."""
+    side: Literal["source", "target"]
+    recipe: str = "embed"
+    data: PackDataConfig = field(default_factory=PackDataConfig)
+    subwords: SubwordConfig = field(default_factory=lambda: SubwordConfig(merges=4000))
+    """`merges` for each new language."""
+    stages: tuple[StageConfig, ...] = (PACK_STAGE,)
+    """`directions` of a stage: all of new language and partner unless named."""
+    parent: Path | None = None
+    """A pack to go on from, with its vocabulary and recipe, instead of a new one."""
+    codes_from: Path | None = None
+    """A base that knows the language, or a target pack with a learned code of it: what code:proxy:nearest measures by."""
 
 
 MAY_CHANGE = (
@@ -177,6 +222,8 @@ MAY_CHANGE = (
     "store_dtype",
     "data.corpus",
     "data.cache",
+    "parent",
+    "codes_from",
 )
 """Keys in which a resumed run may differ from the one that began: they do not decide what is learned.
 (A moved corpus is recognised by its content.)"""

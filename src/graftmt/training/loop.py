@@ -22,7 +22,7 @@ from graftmt.files import write_json
 from graftmt.model import Transformer
 from graftmt.progress import Progress
 from graftmt.training.checkpoints import Checkpoints, RunState
-from graftmt.training.configuration import StageConfig, TrainConfig
+from graftmt.training.configuration import RunConfig, StageConfig
 from graftmt.training.journal import Journal
 from graftmt.training.optimization import learning_rate, make_optimizer, smoothed_loss
 from graftmt.training.pace import Pace
@@ -34,7 +34,7 @@ from graftmt.training.validation import Validator
 class Trainer:
     """All that stays the same during a stage."""
 
-    config: TrainConfig
+    config: RunConfig
     stage: StageConfig
     model: Transformer
     parameters: Mapping[str, nn.Parameter]
@@ -162,9 +162,10 @@ class Trainer:
         examples = []
         for micro in range(step * self.stage.accumulate, (step + 1) * self.stage.accumulate):
             batch = self.maker.make(*self.plan.pairs(micro))
-            decode = self.maker.tokenizer.decode
             for row, (direction, line) in enumerate(zip(batch.directions, batch.lines, strict=True)):
-                source, target = decode(batch.source[row, 1:].tolist()), decode(batch.labels[row].tolist())
+                codec, start = self.maker.codec, len(self.maker.codec.source_prefix(*direction))
+                source = codec.source_tokenizer(direction.source).decode(batch.source[row, start:].tolist())
+                target = codec.target_tokenizer(direction.target).decode(batch.labels[row].tolist())
                 examples.append({"direction": str(direction), "line": line + 1, "source": source, "target": target})
         path = self.config.run / "bad-batch.json"
         write_json(path, {"stage": self.stage.name, "step": step + 1, "problem": problem, "examples": examples})
@@ -197,14 +198,19 @@ class Trainer:
         event = {"stage": state.stage, "step": state.step, **scores}
         state.validations.append(event)
         flat = {f"{d}/{name}": value for d, entry in scores["directions"].items() for name, value in entry.items()}
-        averages = {name: value for name, value in scores.items() if name != "directions"}
+        averages = {name: value for name, value in scores.items() if name not in ("directions", "watched")}
         self.journal.write("validation", state.stage, state.step, **averages, **flat)
         if improved:
             self.checkpoints.save_best(state.stage, self.parameters, event)
         words = "  ".join(
             f"{name} {value:.3f}" if name == "loss" else f"{name} {value:.1f}" for name, value in averages.items()
         )
+        if "chrf" in scores.get("watched", {}):
+            words += f"  zero-shot chrf {scores['watched']['chrf']:.1f}"
         self.report.message(f"validation at step {state.step:,}: {words}{'  (best so far)' if improved else ''}")
+        if warning := forgetting(state.validations):
+            self.journal.write("warning", state.stage, state.step, text=warning)
+            self.report.message(f"warning: {warning}")
         pace.exclude(time.monotonic() - started)
 
     def _save(self, state: RunState, optimizer: torch.optim.Optimizer, pace: Pace) -> None:
@@ -216,6 +222,28 @@ class Trainer:
 
     def _out_of_patience(self, state: RunState) -> bool:
         return 0 < self.stage.patience <= state.without_improvement
+
+
+FORGOTTEN = 0.75
+"""Of the best score so far: a direction that falls below is being forgotten."""
+
+
+def forgetting(validations: list[dict[str, Any]]) -> str:
+    """Words of warning where the last validation shows that directions which do not train fall while the others do not.
+
+    This is the paper's language-code forgetting (its Figure 3): parameters of the encoder that only ever see one code
+    learn to do without it.
+    """
+    seen = [entry["watched"]["chrf"] for entry in validations if "chrf" in entry.get("watched", {})]
+    if len(seen) < 2 or max(seen) < 10 or seen[-1] >= FORGOTTEN * max(seen):
+        return ""
+    if len(seen) > 2 and seen[-2] < FORGOTTEN * max(seen[:-1]):
+        return ""  # said before
+    return (
+        f"zero-shot directions fall: chrF {seen[-1]:.1f} after {max(seen):.1f}. The other language codes are being forgotten, "
+        "since training sees one of them only. Train with more languages (--with), or tune less of the encoder: `embed` or "
+        "`embed + enc-norm + enc-biases`."
+    )
 
 
 def aligned(source: Tensor, padding_id: int) -> Tensor:

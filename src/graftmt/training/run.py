@@ -1,42 +1,31 @@
-"""A whole run from a configuration: vocabulary, tokenised text, the stages in order, the finished base. Layer 4."""
+"""What every run does: a folder, a vocabulary, the stages in order, each from the best of the one before. Layer 4."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
+from torch import nn
 
-from graftmt.base import Base, choose_device
 from graftmt.configuration import to_mapping, to_yaml
-from graftmt.data import (
-    BatchMaker,
-    BatchPlan,
-    Corpus,
-    PairSampler,
-    TokenizedCorpus,
-    select_directions,
-    tokenize_corpus,
-    unknown_rates,
-)
-from graftmt.data.cache import cache_key
-from graftmt.errors import ConfigError, DataError
+from graftmt.data import BatchMaker, BatchPlan, Corpus, Direction, PairSampler, TokenizedCorpus, unknown_rates
+from graftmt.errors import DataError
 from graftmt.files import atomic_file, exclusive, read_json, write_json, write_text
+from graftmt.model import Transformer
 from graftmt.progress import progress
-from graftmt.text import Subwords, Tokenizer, train_subwords
+from graftmt.text import Codec, Subwords, train_subwords
 from graftmt.training.checkpoints import Checkpoints, RunState
-from graftmt.training.configuration import TrainConfig
+from graftmt.training.configuration import RunConfig, StageConfig, SubwordConfig
 from graftmt.training.journal import Journal
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
-from graftmt.training.stopping import StopRequest, stop_on_signals
+from graftmt.training.stopping import StopRequest
 from graftmt.training.validation import Validator
 
 Say = Callable[[str], None]
@@ -46,101 +35,50 @@ Say = Callable[[str], None]
 class Prepared:
     """Text made ready: what every stage draws from."""
 
-    tokenizer: Tokenizer
+    codec: Codec
     train: TokenizedCorpus
     validator: Validator | None
     data: str
-    """A fingerprint of all the text the run reads."""
+    """A fingerprint of all the text the run reads, and of whatever else it takes as given."""
+    max_length: int
 
 
-def train_base(
-    config: TrainConfig, *, minutes: float | None = None, fresh: bool = False, quiet: bool = False, say: Say = print
-) -> Path:
-    """Runs what is left of a run and returns the folder of the finished base.
-
-    A run that exists goes on exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
-    """
-    started = time.monotonic()
-    device = choose_device(config.device)
-    for stage in config.stages:
-        select_directions(stage.directions, choose_languages(config), config.data.pivot)  # before hours are spent on the first
-    if fresh and config.run.exists():
-        aside = next(p for n in range(1, 10_000) if not (p := config.run.with_name(f"{config.run.name}.old-{n}")).exists())
-        with exclusive(config.run, "the run"):
-            config.run.rename(aside)
+def move_aside(run: Path, say: Say) -> None:
+    """--fresh: an earlier run is kept under another name."""
+    if run.exists():
+        aside = next(p for n in range(1, 10_000) if not (p := run.with_name(f"{run.name}.old-{n}")).exists())
+        with exclusive(run, "the run"):
+            run.rename(aside)
         say(f"the earlier run is kept as {aside}")
-    if config.threads:
-        torch.set_num_threads(config.threads)
+
+
+def set_up_torch(device: str, threads: int) -> None:
+    """What a training process wants of torch, once."""
+    if threads:
+        torch.set_num_threads(threads)
     # Almost every batch has a shape of its own: without this the allocator keeps a block for each and runs out of them.
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     if device.startswith("cuda"):
         torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
-    folder = config.run / "base"
-    with exclusive(config.run, "the run"):
-        prepared = prepare(config, quiet=quiet, say=say)
-        left = None if minutes is None else minutes - (time.monotonic() - started) / 60
-        with stop_on_signals(left) as request:
-            base = _train_stages(config, prepared, request, quiet=quiet, say=say)
-        mark = base.save(folder, dtype=config.store_dtype)
-    say(f"base {mark[:16]} stored in {folder}")
-    return folder
 
 
-def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Prepared:
-    """Opens the corpus, makes or loads the vocabulary, tokenises."""
-    languages = choose_languages(config)
-    train = Corpus.open(config.data.corpus, "train", languages)
-    tokenizer = Tokenizer(_subwords(config, train, say), languages, config.model.code_placement)
-    tokenized = tokenize_corpus(train, tokenizer, config.data.cache, quiet=quiet)
-    rates = unknown_rates(tokenized)
-    worst = ", ".join(f"{language} {100 * rate:.3f} %" for language, rate in rates.items())
-    say(f"vocabulary: {len(tokenizer.vocabulary):,} rows; <unk> among training tokens: {worst}")
-    digest = hashlib.sha256(" ".join(cache_key(path, tokenizer) for path in train.files.values()).encode())
-    validator = None
-    if config.validation.lines > 0:
-        valid = Corpus.open(config.data.corpus, config.validation.split, languages)
-        chosen = config.validation.directions or tuple(
-            map(str, select_directions(f"{config.data.pivot}-centric", languages)[:8])
-        )
-        directions = select_directions(chosen, languages, config.data.pivot)
-        valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet)
-        validator = Validator.open(
-            valid, valid_tokens, tokenizer, directions, lines=config.validation.lines, max_length=config.data.max_length
-        )
-        digest.update(" ".join(cache_key(path, tokenizer) for path in valid.files.values()).encode())
-    return Prepared(tokenizer, tokenized, validator, digest.hexdigest())
-
-
-def choose_languages(config: TrainConfig) -> list[str]:
-    """The corpus's languages less the excluded ones, or those that were named."""
-    present = Corpus.open(config.data.corpus, "train", config.data.languages).languages
-    unknown = [language for language in config.data.exclude if language not in present]
-    if unknown:
-        raise ConfigError(
-            f"data.exclude names {', '.join(unknown)}, which {config.data.corpus} does not have: {', '.join(present)}."
-        )
-    chosen = [language for language in present if language not in config.data.exclude]
-    if len(chosen) < 2:
-        raise ConfigError(f"{len(chosen)} language is left of {config.data.corpus}; translation needs at least 2.")
-    return chosen
-
-
-def _subwords(config: TrainConfig, corpus: Corpus, say: Say) -> Subwords:
+def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) -> Subwords:
     """The run's own subwords.model: given, or trained once and kept."""
-    stored, note = config.run / "subwords.model", config.run / "subwords.json"
-    options = config.subwords
+    stored, note = run / "subwords.model", run / "subwords.json"
     # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
     # the vocabulary is only kept where the same text and options would give it again.
-    if Checkpoints(config.run / "checkpoints", 1).latest() is not None:
+    if Checkpoints(run / "checkpoints", 1).latest() is not None:
         return Subwords.load(stored)
-    made_from = _fingerprint_of_source(config, corpus)
+    made_from = _fingerprint_of_source(options, corpus)
     if stored.is_file() and note.is_file() and read_json(note, "the vocabulary").get("made_from") == made_from:
         return Subwords.load(stored)
     if options.model is not None:
         subwords = Subwords.load(options.model)
     else:
-        say(f"making a vocabulary of {options.merges:,} merges from {len(corpus.languages)} languages …")
-        texts = {language: _spread(corpus, language, options.sample_lines) for language in corpus.languages}
+        languages = corpus.languages
+        named = ", ".join(languages) if len(languages) < 5 else f"{len(languages)} languages"
+        say(f"making a vocabulary of {options.merges:,} merges from {named} …")
+        texts = {language: _spread(corpus, language, options.sample_lines) for language in languages}
         subwords = train_subwords(
             texts,
             merges=options.merges,
@@ -155,10 +93,10 @@ def _subwords(config: TrainConfig, corpus: Corpus, say: Say) -> Subwords:
     return subwords
 
 
-def _fingerprint_of_source(config: TrainConfig, corpus: Corpus) -> str:
+def _fingerprint_of_source(options: SubwordConfig, corpus: Corpus) -> str:
     """A hash of the options and the text that a vocabulary is made from."""
-    digest = hashlib.sha256(json.dumps(to_mapping(config.subwords), sort_keys=True).encode())
-    paths = corpus.files if config.subwords.model is None else {"model": config.subwords.model}
+    digest = hashlib.sha256(json.dumps(to_mapping(options), sort_keys=True).encode())
+    paths = corpus.files if options.model is None else {"model": options.model}
     for name, path in paths.items():
         digest.update(name.encode())
         try:
@@ -175,45 +113,51 @@ def _spread(corpus: Corpus, language: str, limit: int) -> Iterator[str]:
     return islice(corpus.lines(language), 0, None, max(1, -(-total // limit)))
 
 
-def _train_stages(config: TrainConfig, prepared: Prepared, request: StopRequest, *, quiet: bool, say: Say) -> Base:
-    """Every stage that is not done yet; each begins with the best weights of the one before."""
-    torch.manual_seed(config.seed)
-    base = Base.create(config.model.architecture(), prepared.tokenizer)
-    base.model.to(choose_device(config.device))
-    named = dict(base.model.named_parameters())
-    checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints)
+def run_stages(
+    config: RunConfig,
+    prepared: Prepared,
+    model: Transformer,
+    parameters: Mapping[str, nn.Parameter],
+    directions_of: Callable[[StageConfig], list[Direction]],
+    request: StopRequest,
+    *,
+    quiet: bool,
+    say: Say,
+) -> RunState:
+    """Trains `parameters` of `model` through every stage that is not done yet; they end as the best of the last stage."""
+    checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints, type(config))
     resolved = to_mapping(config)
     latest = checkpoints.latest()
     state = RunState()
     if latest is not None:
         state = checkpoints.read_state(latest, resolved, prepared.data)
-        checkpoints.load_parameters(latest, named)
+        checkpoints.load_parameters(latest, parameters)
         say(f"going on from {latest.name}")
     checkpoints.sweep()
     write_text(config.run / "config.yaml", to_yaml(config))
-    rows, rates = len(prepared.tokenizer.vocabulary), unknown_rates(prepared.train)
-    write_json(config.run / "vocabulary.json", {"rows": rows, "unknown_rates": rates})
     journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=(state.stage, state.step) if latest else None)
     if journal.note:
         say(journal.note)
     if config.compile:
-        compile_layers(base.model)
-    say(f"{sum(p.numel() for p in named.values()):,} parameters on {base.model.device}, {config.precision}")
+        compile_layers(model)
+    trained, total = sum(p.numel() for p in parameters.values()), sum(p.numel() for p in model.parameters())
+    what = f"{total:,} parameters" if trained == total else f"{trained:,} of {total:,} parameters train"
+    say(f"{what} on {model.device}, {config.precision}")
     try:
         while True:
             stage = config.stages[state.stage]
-            plan, maker = _batches(config, prepared, state.stage)
+            plan = batch_plan(config, prepared, state.stage, directions_of(stage))
             pairs, count = plan.sampler.pairs, len(plan.sampler.directions)
-            where = f"stage {state.stage + 1} of {len(config.stages)}, {stage.name}"
-            say(f"{where}: {pairs:,} line pairs in {count} directions, {stage.steps:,} steps")
+            where = f"stage {state.stage + 1} of {len(config.stages)}, {stage.name}: " if len(config.stages) > 1 else ""
+            say(f"{where}{pairs:,} line pairs in {count} direction{'s' * (count > 1)}, {stage.steps:,} steps")
             with progress(stage.name, stage.steps, quiet=quiet) as report:
                 trainer = Trainer(
                     config=config,
                     stage=stage,
-                    model=base.model,
-                    parameters=named,
+                    model=model,
+                    parameters=parameters,
                     plan=plan,
-                    maker=maker,
+                    maker=BatchMaker(prepared.train, prepared.codec),
                     validator=prepared.validator,
                     checkpoints=checkpoints,
                     journal=journal,
@@ -225,9 +169,9 @@ def _train_stages(config: TrainConfig, prepared: Prepared, request: StopRequest,
                 )
                 trainer.run(state, latest if state.step else None)
             if prepared.validator is not None:
-                checkpoints.load_parameters(checkpoints.best(state.stage), named)
+                checkpoints.load_parameters(checkpoints.best(state.stage), parameters)
             if state.stage + 1 == len(config.stages):
-                break
+                return state
             state = replace(
                 RunState(),
                 stage=state.stage + 1,
@@ -238,31 +182,21 @@ def _train_stages(config: TrainConfig, prepared: Prepared, request: StopRequest,
             latest = None
     finally:
         journal.close()
-    base.card = make_card(config, state)
-    return base
 
 
-def _batches(config: TrainConfig, prepared: Prepared, number: int) -> tuple[BatchPlan, BatchMaker]:
+def batch_plan(config: RunConfig, prepared: Prepared, number: int, directions: list[Direction]) -> BatchPlan:
+    """The batches of one stage."""
     stage = config.stages[number]
     sampler = PairSampler(
         prepared.train,
-        select_directions(stage.directions, prepared.train.languages, config.data.pivot),
+        directions,
         temperature=stage.temperature,
-        max_length=config.data.max_length,
+        max_length=prepared.max_length,
         seed=mix_seed(config.seed, 1000 + number),
     )
-    plan = BatchPlan(sampler, prepared.train, max_tokens=stage.batch_tokens)
-    return plan, BatchMaker(prepared.train, prepared.tokenizer)
+    return BatchPlan(sampler, prepared.train, max_tokens=stage.batch_tokens)
 
 
-def make_card(config: TrainConfig, state: RunState) -> dict[str, Any]:
-    """What the base says of itself, and of the weights it has: the best ones."""
-    best = (state.stage, state.best_step)
-    return {
-        "seed": config.seed,
-        "training_seconds": round(state.seconds, 1),
-        "target_tokens": state.target_tokens,
-        "stages": [f"{stage.name}: {', '.join(stage.directions)}, {stage.steps} steps" for stage in config.stages],
-        "validation": next((v for v in state.validations if (v["stage"], v["step"]) == best), None),
-        "config": to_mapping(config),
-    }
+def report_unknown(corpus: TokenizedCorpus, rows: int, say: Say) -> None:
+    rates = ", ".join(f"{language} {100 * rate:.3f} %" for language, rate in unknown_rates(corpus).items())
+    say(f"vocabulary: {rows:,} rows; <unk> among training tokens: {rates}")

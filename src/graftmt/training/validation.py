@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError
 from graftmt.evaluation import score_direction
 from graftmt.model import Transformer
-from graftmt.text import Tokenizer
+from graftmt.text import Codec
 from graftmt.training.optimization import smoothed_loss
 
 
@@ -22,43 +22,48 @@ from graftmt.training.optimization import smoothed_loss
 class Validator:
     """Validates one set of directions, always the same lines in the same batches."""
 
-    tokenizer: Tokenizer
+    codec: Codec
     corpus: TokenizedCorpus
     texts: dict[str, list[str]]
     directions: list[Direction]
     lines: int
     max_length: int
     batch_tokens: int = 8192
+    watched: list[Direction] = field(default_factory=list)
+    """Scored too, without counting: directions that training does not see."""
 
     @classmethod
     def open(
         cls,
         corpus: Corpus,
         tokenized: TokenizedCorpus,
-        tokenizer: Tokenizer,
+        codec: Codec,
         directions: Sequence[Direction],
         *,
         lines: int,
         max_length: int,
+        watched: Sequence[Direction] = (),
     ) -> Validator:
-        languages = sorted({language for direction in directions for language in direction})
+        languages = sorted({language for direction in (*directions, *watched) for language in direction})
         texts = corpus.texts(languages)
-        return cls(tokenizer, tokenized, texts, list(directions), lines, max_length)
+        return cls(codec, tokenized, texts, list(directions), lines, max_length, watched=list(watched))
 
     def validate(self, model: Transformer, *, smoothing: float, precision: str, translate: bool) -> dict[str, Any]:
-        """{"loss": …, "bleu": …, "chrf": …, "directions": {"en-fr": {…}}}: averages over the directions, and each."""
+        """{"loss": …, "bleu": …, "chrf": …, "directions": {"en-fr": {…}}}: averages over the directions, and each.
+
+        Where directions are watched, "watched" has their averages.
+        """
         model.eval()
         autocast = torch.autocast(model.device.type, torch.bfloat16, enabled=precision == "bf16")
         # Layers compiled for training run as they are here: other shapes and modes would be compiled anew.
         with torch.inference_mode(), autocast, torch.compiler.set_stance("force_eager"):
-            rows = {direction: self._rows(direction) for direction in self.directions}
-            scores = {str(d): {"loss": self._loss(model, d, rows[d], smoothing)} for d in self.directions}
+            rows = {direction: self._rows(direction) for direction in (*self.directions, *self.watched)}
+            scores = {str(d): {"loss": self._loss(model, d, rows[d], smoothing)} for d in rows}
             if translate:
                 for direction, found in self._translate(model, rows).items():
                     scores[str(direction)] |= found
-        names = next(iter(scores.values()))
-        averages = {name: sum(entry[name] for entry in scores.values()) / len(scores) for name in names}
-        return {**averages, "directions": scores}
+        result = {**_averages(scores, self.directions), "directions": scores}
+        return {**result, "watched": _averages(scores, self.watched)} if self.watched else result
 
     def _rows(self, direction: Direction) -> list[int]:
         """The first lines that have text on both sides."""
@@ -70,7 +75,7 @@ class Validator:
 
     def _loss(self, model: Transformer, direction: Direction, rows: list[int], smoothing: float) -> float:
         """Mean loss of a target token; lines too long to train on are too long to validate on."""
-        maker = BatchMaker(self.corpus, self.tokenizer)
+        maker = BatchMaker(self.corpus, self.codec)
         lengths = np.maximum(maker.lengths[direction.source][rows], maker.lengths[direction.target][rows])
         order = [rows[index] for index in np.argsort(lengths, kind="stable") if lengths[index] <= self.max_length]
         if not order:
@@ -89,20 +94,25 @@ class Validator:
 
     def _translate(self, model: Transformer, rows: dict[Direction, list[int]]) -> dict[Direction, dict[str, float]]:
         """Greedy translations of all directions in one go, so that batches are full; BLEU and chrF of each."""
-        vocabulary = self.tokenizer.vocabulary
+        end = self.codec.end_id
         sources, prefixes = [], []
         for direction, numbers in rows.items():
-            code = self.tokenizer.source_prefix(*direction)
+            code = self.codec.source_prefix(*direction)
             text = self.corpus.texts[direction.source]
-            sources += [[*code, *text.line(number)[: self.max_length], vocabulary.end_id] for number in numbers]
-            prefixes += [self.tokenizer.decoder_prefix(direction.target)] * len(numbers)
+            sources += [[*code, *text.line(number)[: self.max_length], end] for number in numbers]
+            prefixes += [self.codec.decoder_prefix(direction.target)] * len(numbers)
         options = SearchOptions(beam=1, batch_tokens=4 * self.batch_tokens)
-        forbidden = self.tokenizer.forbidden
-        found = iter(search_all(model, sources, prefixes, options, end=vocabulary.end_id, forbidden=forbidden))
+        found = iter(search_all(model, sources, prefixes, options, end=end, forbidden=self.codec.forbidden))
         scores = {}
         for direction, numbers in rows.items():
-            hypotheses = [self.tokenizer.decode(next(found)[0].tokens) for _ in numbers]
+            decode = self.codec.target_tokenizer(direction.target).decode
+            hypotheses = [decode(next(found)[0].tokens) for _ in numbers]
             references = [self.texts[direction.target][number] for number in numbers]
             score = score_direction(hypotheses, references, source=direction.source, target=direction.target)
             scores[direction] = {"bleu": score.bleu, "chrf": score.chrf}
         return scores
+
+
+def _averages(scores: dict[str, dict[str, float]], directions: Sequence[Direction]) -> dict[str, float]:
+    entries = [scores[str(direction)] for direction in directions]
+    return {name: sum(entry[name] for entry in entries) / len(entries) for name in entries[0]}

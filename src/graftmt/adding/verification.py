@@ -1,0 +1,109 @@
+"""The proof that a base is unchanged: its stored and resident tensors, and its translations with and without packs. Layer 5."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from graftmt.base import Base, hash_tensors, parameters
+from graftmt.data import Direction
+from graftmt.decoding import SearchOptions, batch_tokens_for
+from graftmt.packs import Pack, Side
+from graftmt.text.vocabulary import FIRST_PIECE_ID
+from graftmt.translator import Request, Translator
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Everything that was compared, and how it came out."""
+
+    fingerprint: str
+    stored_unchanged: bool
+    """The folder's tensors have the fingerprint that is written beside them."""
+    resident_unchanged: bool
+    """The tensors in memory are, byte for byte, what they were before the packs were used."""
+    outputs_identical: bool
+    """Texts and scores of the base's own directions are equal to the last bit."""
+    lines: int
+    directions: tuple[str, ...]
+    packs: tuple[str, ...]
+    pack_directions: tuple[str, ...]
+    """Directions of the packs that translated between the two looks at the base."""
+
+    @property
+    def base_unchanged(self) -> bool:
+        return self.stored_unchanged and self.resident_unchanged and self.outputs_identical
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"base_unchanged": self.base_unchanged, **asdict(self)}
+
+
+def verify(
+    folder: Path,
+    packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path],
+    *,
+    texts: Mapping[str, Sequence[str]] | None = None,
+    lines: int = 20,
+    beam: int = 5,
+    device: str = "cpu",
+) -> Verification:
+    """Translates with the base alone, installs the packs, uses them, translates again, and compares.
+
+    `texts`: lines by language; strings made of the base's own vocabulary where there are none.
+    """
+    # Loading recomputes the fingerprint and refuses a folder that no longer has it: an error says more than a False.
+    base = Base.load(folder, device=device, verify=True)
+    alone = Translator(base)
+    languages = base.languages[:6]
+    directions = [Direction(source, target) for source, target in zip(languages, (*languages[1:], languages[0]), strict=True)]
+    requests = [
+        Request(line, *direction) for direction in directions for line in _lines(base, direction.source, texts or {}, lines)
+    ]
+    options = SearchOptions(beam=beam, max_length=100, batch_tokens=batch_tokens_for(device))
+    tensors = _digest(base)
+    before = alone.translate_requests(requests, options)
+    together = Translator(base, packs)
+    used = []
+    for name, pack in together.packs.items():
+        for language in pack.languages:
+            direction = Direction(*_with(pack.side, language, base.languages[0]))
+            sources = _lines(base, direction.source, texts or {}, 2)
+            # By its name: there may be several for one language and side.
+            chosen = (name, None) if pack.side == "source" else (None, name)
+            together.translate_requests([Request(line, *direction, None, *chosen) for line in sources], options)
+            used.append(str(direction))
+    after = together.translate_requests(requests, options)
+    return Verification(
+        fingerprint=base.fingerprint,
+        stored_unchanged=Base.load(folder, verify=True).fingerprint == base.fingerprint,
+        resident_unchanged=_digest(base) == tensors,
+        outputs_identical=before == after,
+        lines=len(requests),
+        directions=tuple(map(str, directions)),
+        packs=tuple(together.packs),
+        pack_directions=tuple(used),
+    )
+
+
+def _with(side: Side, new: str, old: str) -> tuple[str, str]:
+    return (new, old) if side == "source" else (old, new)
+
+
+def _lines(base: Base, language: str, texts: Mapping[str, Sequence[str]], count: int) -> list[str]:
+    """The first lines that there are, or made-up ones: what is compared need not make sense."""
+    given = [line for line in texts.get(language, ()) if line.strip()][:count]
+    if given:
+        return given
+    pieces = base.tokenizer.vocabulary.symbols[FIRST_PIECE_ID : base.tokenizer.vocabulary.first_code_id]
+    step = max(1, len(pieces) // (8 * count))
+    chosen = pieces[::step]
+    return ["".join(chosen[8 * row : 8 * row + 8]).replace("▁", " ").strip() or "a" for row in range(count)]
+
+
+def _digest(base: Base) -> str:
+    digest = hashlib.sha256()
+    hash_tensors(digest, parameters(base.model))
+    return digest.hexdigest()

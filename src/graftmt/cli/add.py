@@ -1,0 +1,185 @@
+"""`graftmt add`: a language pack from parallel text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, show_samples, speaker, stoppable
+
+if TYPE_CHECKING:
+    from graftmt.adding.run import AddResult
+
+
+def add(
+    languages: Annotated[str, typer.Argument(help="The new language, such as el; several at once with commas: el,uk.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes to the resolved configuration: stages.0.learning_rate=1e-3 subwords.byte_fallback=true"),
+    ] = None,
+    *,
+    base: BaseFolder,
+    train: Annotated[
+        list[str],
+        typer.Option("--train", help="A corpus folder (train.el.txt, train.en.txt, …), or LANG=FILE for each language."),
+    ],
+    side: Annotated[
+        Literal["source", "target", "both"],
+        typer.Option("--side", help="Translate from the language (source), into it (target), or make a pack for each."),
+    ] = "both",
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            "-r",
+            help="What to train, in the paper's notation; `graftmt recipes` lists the paper's. "
+            "Unless given: embed (source), embed + dec-last-layer + enc-adapters-last (target).",
+        ),
+    ] = None,
+    partners: Annotated[
+        str | None,
+        typer.Option("--with", help="The base's languages to train with: en, or en,fr, or all. English where it is there."),
+    ] = None,
+    valid: Annotated[
+        list[str] | None, typer.Option("--valid", help="Validation text, as --train. Held out of it unless given.")
+    ] = None,
+    test: Annotated[list[str] | None, typer.Option("--test", help="Test text, as --train; used for the verdict.")] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="Folder of the run: checkpoints, log, pack/. runs/LANG-SIDE unless given.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The pack goes here too: a folder, or one file X.graftpack.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", min=1, help="Updates; some 20 passes unless given.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Stop cleanly after so many minutes; the same command goes on from there.")
+    ] = None,
+    merges: Annotated[
+        int | None, typer.Option("--merges", min=1, help="BPE merges of the new vocabulary, per language; 4000 unless given.")
+    ] = None,
+    parent: Annotated[
+        Path | None, typer.Option("--continue", help="A pack to train on with this text; the result records its parent.")
+    ] = None,
+    codes_from: Annotated[
+        Path | None,
+        typer.Option("--codes-from", help="For code:proxy:nearest: a base that knows the language, or a pack with its code."),
+    ] = None,
+    precision: Annotated[
+        Literal["fp32", "bf16"], typer.Option("--base-dtype", help="How the frozen base is held; bf16 on a GPU saves half.")
+    ] = "fp32",
+    test_lines: Annotated[int, typer.Option("--lines", min=1, help="Lines a direction for the verdict.")] = 200,
+    beam: Beam = 5,
+    seed: Annotated[int, typer.Option("--seed")] = 1,
+    device: Device = "auto",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Look at the text and say what training would cost; train nothing.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add a language to a base: train a small pack on its parallel text. The base does not change by one bit.
+
+    Looks at the text first (lengths, <unk>, wrong language, overlap with the base), says what training will take, trains,
+    and gives a verdict: scores in trained and zero-shot directions, against a pivot, and ten translations. A run that was
+    stopped goes on where it was when the same command is given again.
+
+    Examples:
+
+    graftmt add el --base runs/demo/base --side source --train runs/demo/corpus --merges 1000
+
+    graftmt add kab --base nllb --train kab=text.kab --train fr=text.fr --with fr --minutes 30
+
+    graftmt add el --base BASE --side source --recipe "embed + enc-adapters-all(512)" --train corpus --dry-run
+    """
+    from graftmt.adding.run import AddOptions, add_language
+    from graftmt.base import Base, choose_device
+
+    names = tuple(name.strip() for name in languages.split(",") if name.strip())
+    sides: tuple[Literal["source", "target"], ...] = ("source", "target") if side == "both" else (side,)
+    say = speaker(quiet)
+    results = []
+    resident = Base.load(base, device=choose_device(device), dtype=precision)
+    for one in sides:
+        both = len(sides) > 1
+        if both:
+            say(f"== {', '.join(names)} as {one}")
+        options = AddOptions(
+            languages=names,
+            base=base,
+            train=tuple(train),
+            side=one,
+            valid=tuple(valid or ()),
+            test=tuple(test or ()),
+            partners=tuple(name.strip() for name in partners.split(",")) if partners else None,
+            recipe=recipe,
+            run=run / one if run and both else run,
+            output=_beside(output, one) if output and both else output,
+            steps=steps,
+            minutes=minutes,
+            merges=merges,
+            parent=parent,
+            codes_from=codes_from,
+            device=device,
+            base_precision=precision,
+            seed=seed,
+            test_lines=test_lines,
+            beam=beam,
+            overrides=tuple(overrides or ()),
+            dry_run=dry_run,
+            fresh=fresh,
+            quiet=quiet,
+        )
+        with stoppable():
+            results.append(add_language(options, say, resident))
+    if as_json:
+        documents = [result.to_dict() for result in results]
+        print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False))
+        return
+    for result in results:
+        show(result, base)
+
+
+def _beside(output: Path, side: str) -> Path:
+    """el.graftpack → el-source.graftpack: each side of two has a file of its own."""
+    return output.with_name(f"{output.stem}-{side}{output.suffix}")
+
+
+def show(result: AddResult, base: Path) -> None:
+    """The verdict as a table, the samples, and what to type next."""
+    from rich.console import Console
+    from rich.table import Table
+
+    if result.verdict is None or result.pack is None:
+        return
+    console = Console()
+    table = Table(title=f"{result.pack.name}: {result.pack.recipe}", title_justify="left")
+    for name in ("direction", "", "BLEU", "chrF", "chrF by pivot", *(["chrF before"] if result.before else [])):
+        table.add_column(name, justify="left" if name in ("direction", "") else "right")
+    for direction, entry in result.verdict.scores.items():
+        pivot = entry.get("pivot")
+        cells = [
+            direction,
+            "zero-shot" if entry["zero_shot"] else "trained",
+            f"{entry['bleu']:.1f}",
+            f"{entry['chrf']:.1f}",
+            f"{pivot['chrf']:.1f}" if pivot else "",
+        ]
+        if result.before:
+            cells.append(f"{result.before.scores[direction]['chrf']:.1f}")
+        table.add_row(*cells)
+    console.print(table)
+    show_samples(console, result.verdict.samples)
+    source, target = next(iter(result.verdict.scores)).split("-", 1)
+    console.print(
+        f"\n{result.pack.size:,} parameters, trained in {result.pack.card['training_seconds']:.0f} s. The pack: {result.path}\n"
+        f"Try it: graftmt translate --base {base} --packs {result.path} -s {source} -t {target}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )

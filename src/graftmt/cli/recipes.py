@@ -1,0 +1,166 @@
+"""`graftmt recipes`: the paper's models as recipes, and what a recipe of one's own has."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graftmt.cli.common import AsJson
+from graftmt.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from graftmt.packs.parts import Side
+
+
+def recipes(
+    recipe: Annotated[
+        str | None,
+        typer.Argument(help="A recipe to check and count, such as 'embed + enc-adapters-all(512)'; none: the paper's."),
+    ] = None,
+    side: Annotated[
+        str | None,
+        typer.Option("--side", help="source or target: which of the paper's rows; with a recipe, which pack; default: source."),
+    ] = None,
+    number: Annotated[int | None, typer.Option("--id", help="One of the paper's rows, by its bold number.")] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", help="With a recipe: the base's size, tiny, iwslt, base (default), big or big-12-2.")
+    ] = None,
+    norm: Annotated[str | None, typer.Option("--norm", help="With a recipe: pre (default) or post, the paper's.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows", min=2, help="With a recipe: rows of the pack's vocabulary, its code included; default: Greek's 4152."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the paper's models as recipes with their parameter counts, or check a recipe of your own and count its parameters.
+
+    Components are joined by +: embed (always), enc-adapters-all(512), enc-adapters-1,2,3(1024), enc-first-layer, enc-norm,
+    enc-biases, init:random; for target packs also dec-…, adapters-all(64), non-tied, code:none, code:proxy:ru.
+
+    Example: graftmt recipes --side target
+
+    Example: graftmt recipes --id 31 --json
+
+    Example: graftmt recipes "embed + enc-adapters-{1,2,3} (d=1024)" --size base --norm post --rows 4152 --side source
+    """
+    if side is not None:
+        check_choice("--side", side, ("source", "target"))
+    if recipe is None:
+        given = [name for name, value in (("--size", size), ("--norm", norm), ("--rows", rows)) if value is not None]
+        if given:
+            raise ConfigError(f"{given[0]} is for a recipe of your own; give one, as in: graftmt recipes 'embed' {given[0]} …")
+        show_paper(side, number, as_json)
+    elif number is not None:
+        raise ConfigError("--id chooses one of the paper's rows; give it or a recipe, not both.")
+    else:
+        chosen: Side = "target" if side == "target" else "source"
+        facts = describe(recipe, chosen, size or "base", norm or "pre", 4152 if rows is None else rows)
+        print(json.dumps(facts, ensure_ascii=False, indent=2)) if as_json else show_recipe(facts)
+
+
+def check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ConfigError(f"{option} is {value!r}{nearest(value, known) or '.'} Expected {' or '.join(known)}.")
+
+
+def show_paper(side: str | None, number: int | None, as_json: bool) -> None:
+    from graftmt.experiments.paper import ROWS, row, totals
+
+    chosen = ROWS if number is None else (row(number),)
+    documents = [candidate.document() for candidate in chosen if side in (None, candidate.side)]
+    if not documents:
+        raise ConfigError(f"({number}) is a {chosen[0].side} pack; leave out --side {side}.")
+    if as_json:
+        print(json.dumps(documents, ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="The paper's incremental models")
+    table.add_column("id", justify="right")
+    for name in ("model", "recipe"):
+        table.add_column(name, overflow="fold")
+    table.add_column("side")
+    for name in ("paper", "computed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for facts in documents:
+        mark = " *" if facts["agrees"] is False else ""
+        table.add_row(
+            str(facts["id"]),
+            Text(facts["name"]),
+            Text(facts["recipe"]),
+            facts["side"],
+            facts["paper_parameters"] or "—",
+            f"{facts['computed_parameters']:,}{mark}",
+        )
+    console = Console()
+    console.print(table)
+    for facts in documents:
+        if facts["note"]:
+            console.print(Text(f"{'* ' if facts['agrees'] is False else ''}({facts['id']}) {facts['note']}"))
+    if number is not None:
+        return
+    whole = Table(title="Whole models")
+    whole.add_column("model")
+    for name in ("size", "rows", "paper", "computed"):
+        whole.add_column(name, justify="right", no_wrap=True)
+    whole.add_column("where the rows come from", overflow="fold")
+    for total in totals():
+        counts = (f"{total['rows']:,}", total["paper_parameters"], f"{total['computed_parameters']:,}")
+        whole.add_row(total["name"], total["size"], *counts, total["assumption"])
+    console.print(whole)
+
+
+def describe(text: str, side: Side, size: str, norm: str, rows: int) -> dict[str, Any]:
+    """A recipe on an architecture: its canonical form and every tensor of a pack for one language."""
+    import math
+
+    from graftmt.model import named_size
+    from graftmt.packs.parts import resolve, tensor_shapes
+    from graftmt.packs.recipe import Recipe
+
+    check_choice("--norm", norm, ("pre", "post"))
+    recipe = Recipe.parse(text)
+    config = named_size(size, norm=norm)
+    codes = int(side == "target" and recipe.code.kind == "learned")
+    shapes = tensor_shapes(resolve(recipe, config, side), config, side=side, rows=rows - codes, codes=codes)
+    groups: dict[str, dict[str, Any]] = {}
+    for name, shape in shapes.items():
+        path = name.split(".")
+        group = groups.setdefault(path[0] if path[0] in ("embedding", "output", "code") else ".".join(path[:2]), {})
+        if path[2:] and path[2].isdigit():
+            layers = group.setdefault("layers", [])
+            layers += [int(path[2]) + 1] if int(path[2]) + 1 not in layers else []
+        group["tensors"] = group.get("tensors", 0) + 1
+        group["parameters"] = group.get("parameters", 0) + math.prod(shape)
+    return {
+        "recipe": str(recipe),
+        "side": side,
+        "size": size,
+        "norm": norm,
+        "rows": rows,
+        "parameters": sum(map(math.prod, shapes.values())),
+        "groups": groups,
+        "tensors": {name: list(shape) for name, shape in shapes.items()},
+    }
+
+
+def show_recipe(facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(facts["recipe"]), show_footer=True)
+    table.add_column("part", footer=f"a {facts['side']} pack for {facts['size']}, {facts['norm']}-norm")
+    table.add_column("layers")
+    table.add_column("tensors", justify="right", footer=str(len(facts["tensors"])))
+    table.add_column("parameters", justify="right", footer=f"{facts['parameters']:,}")
+    for name, group in facts["groups"].items():
+        layers = ", ".join(map(str, group.get("layers", ())))
+        table.add_row(name, layers, str(group["tensors"]), f"{group['parameters']:,}")
+    Console().print(table)

@@ -1,0 +1,53 @@
+"""`graftmt verify`: the proof that a base is unchanged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, Packs, parse_packs
+
+
+def verify(
+    base: BaseFolder,
+    packs: Packs = None,
+    corpus: Annotated[
+        Path | None, typer.Option("--corpus", "-c", help="Lines to translate are taken from its test split; made up otherwise.")
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="Which files of the corpus folder.")] = "test",
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Lines a direction.")] = 20,
+    beam: Beam = 5,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Prove that packs leave a base as it was.
+
+    Recomputes the fingerprint of the stored tensors, translates with the base alone, installs and uses the packs, translates
+    the same lines again, and compares texts, scores and every byte of the tensors in memory. Exits 1 if anything differs.
+
+    Example: graftmt verify --base runs/demo/base --packs runs/demo/packs/el-source
+    """
+    from graftmt.adding.verification import verify as prove
+    from graftmt.base import choose_device
+    from graftmt.data import Corpus
+
+    texts = None
+    if corpus is not None:
+        found = Corpus.open(corpus, split)
+        texts = found.texts(found.languages, lines)
+    result = prove(base, parse_packs(packs), texts=texts, lines=lines, beam=beam, device=choose_device(device))
+    if as_json:
+        print(json.dumps(result.to_dict(), ensure_ascii=False))
+    else:
+        for what, fine in (
+            (f"stored tensors have the fingerprint {result.fingerprint[:16]}…", result.stored_unchanged),
+            ("tensors in memory are the same after the packs were used", result.resident_unchanged),
+            (f"{result.lines} translations in {', '.join(result.directions)} are bit-identical", result.outputs_identical),
+        ):
+            print(f"{'yes' if fine else 'NO '}  {what}")
+        print(f"packs: {', '.join(result.packs) or 'none'}; used in between: {', '.join(result.pack_directions) or 'nothing'}")
+    if not result.base_unchanged:
+        raise typer.Exit(1)

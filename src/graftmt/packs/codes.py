@@ -1,0 +1,49 @@
+"""Which of a base's language codes is nearest to that of a new language, as the paper's proxy codes are chosen. Layer 3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from graftmt.base import Base
+from graftmt.errors import ConfigError
+from graftmt.packs.pack import has_own_codes
+from graftmt.packs.storage import is_pack, load_pack
+
+
+def nearest_code(language: str, model: Path, base: Base) -> str:
+    """The base's language whose code has the smallest Euclidean distance to `language`'s in another model.
+
+    `model`: a base that knows the language (the paper's oracle: one re-trained with it), where all codes are looked up; or
+    a target pack with a learned code for it, which is compared with the codes of `base`.
+    """
+    if is_pack(model):
+        pack = load_pack(model)
+        own = pack.side == "target" and has_own_codes(pack.recipe, pack.side, pack.tokenizer.code_placement)
+        if language not in pack.languages or not own:
+            raise ConfigError(f"the pack {model} has no learned code of {language!r}; give a target pack that has, or a base.")
+        if pack.base != base.fingerprint:
+            raise ConfigError(f"the pack {model} is of another base, whose codes cannot be compared with this one's.")
+        wanted = pack.parameters["code.weight"][pack.languages.index(language)].detach()
+        return _closest(wanted, base, base.languages)
+    other = Base.load(model)
+    if language not in other.languages:
+        raise ConfigError(f"the base {model} does not know {language!r}; it knows {', '.join(other.languages)}.")
+    shared = [name for name in base.languages if name in other.languages]
+    if not shared:
+        raise ConfigError(f"the base {model} has none of this base's languages, {', '.join(base.languages)}.")
+    return _closest(_codes(other, [language])[0], other, shared)
+
+
+def _closest(wanted: Tensor, base: Base, languages: list[str] | tuple[str, ...]) -> str:
+    distances = torch.linalg.vector_norm(_codes(base, languages) - wanted, dim=1)
+    return languages[int(distances.argmin())]
+
+
+def _codes(base: Base, languages: list[str] | tuple[str, ...]) -> Tensor:
+    """(languages, D): the rows that are written for a target language."""
+    embedding = base.model.source_embedding if base.tokenizer.code_placement == "source" else base.model.target_embedding
+    rows = [base.tokenizer.vocabulary.code(language) for language in languages]
+    return embedding.weight.detach()[rows].float().cpu()

@@ -1,0 +1,146 @@
+"""Where the rows of a pack's embedding matrix start from: the base's rows, averages of them, or noise. Layer 3.
+
+"overlap" and "random" are the paper's; "pieces" and "alignment" find a start for rows that the base lacks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from graftmt.errors import ConfigError, nearest
+from graftmt.text import PADDING_ID, Subwords, Tokenizer, Vocabulary, code_symbol
+from graftmt.text.segments import BOUNDARY
+from graftmt.text.subwords import BYTES, MARKERS, UNKNOWN
+from graftmt.text.vocabulary import FIRST_PIECE_ID
+
+InitialisationMethod = Literal["overlap", "random", "pieces", "alignment"]
+Translations = Mapping[str, Mapping[str, float]]  # symbol → base symbol → weight
+
+
+@dataclass(frozen=True)
+class Initialised:
+    weight: Tensor  # (rows, D), float32 on the CPU
+    counts: dict[str, int]  # rule → how many rows; sums to the number of rows
+    rules: list[str]  # the rule of each row
+
+
+def initialise(
+    vocabulary: Vocabulary,
+    base: Tokenizer,
+    base_weight: Tensor,
+    *,
+    method: InitialisationMethod,
+    seed: int,
+    rows: int | None = None,
+    trained_codes: Collection[str] = (),
+    translations: Translations | None = None,
+) -> Initialised:
+    """A matrix for the first `rows` symbols of a pack's vocabulary (default: all), started from the base's (V, D).
+
+    A row the base has too is copied; of the others, "pieces" averages what the base's subwords make of the symbol and
+    "alignment" the base rows that translate it. "random" copies nothing but language codes, and of these not the
+    languages in `trained_codes`: the paper decodes with the base's codes where the pack's matrix starts from noise.
+    """
+    rows = len(vocabulary) if rows is None else rows
+    _check(vocabulary, base, base_weight, method, rows, translations)
+    known = _BaseRows(base, base_weight.detach().to("cpu", torch.float32))
+    # All of them, also those to be overwritten or left out: noise depends on the seed and the vocabulary's size only.
+    noise = torch.randn(len(vocabulary), base_weight.shape[1], generator=torch.Generator().manual_seed(seed))
+    weight = noise[:rows] * base_weight.shape[1] ** -0.5
+    trained = {code_symbol(language) for language in trained_codes}
+
+    def starts(row: int) -> Iterator[tuple[str, Tensor | None]]:
+        """What the row can start from, best first; None where a rule has nothing to offer."""
+        symbol = vocabulary.symbol(row)
+        is_code = row >= vocabulary.first_code_id
+        if row == PADDING_ID:
+            yield "padding", torch.zeros_like(weight[row])
+        if method != "random":
+            yield "overlap", known.same(symbol)
+        elif is_code and symbol not in trained:
+            yield "base code", known.same(symbol)
+        if row >= FIRST_PIECE_ID and not is_code:  # only pieces are text
+            if method == "alignment":
+                yield "alignment", known.weighted((translations or {}).get(symbol, {}))
+            if method in ("alignment", "pieces"):
+                yield "pieces", known.spelled(symbol)
+        yield "random", weight[row]
+
+    rules = []
+    for row in range(rows):
+        rule, start = next((rule, start) for rule, start in starts(row) if start is not None)
+        weight[row] = start
+        rules.append(rule)
+    return Initialised(weight=weight, counts=dict(Counter(rules)), rules=rules)
+
+
+class _BaseRows:
+    """The base's matrix, (V, D), asked by symbol."""
+
+    def __init__(self, base: Tokenizer, weight: Tensor) -> None:
+        self.subwords = base.subwords
+        self.weight = weight
+        # A matrix may lack the code rows, or be padded beyond the vocabulary.
+        self.row_of = {symbol: row for row, symbol in enumerate(base.vocabulary.symbols[: len(weight)])}
+
+    def same(self, symbol: str) -> Tensor | None:
+        row = self.row_of.get(symbol)
+        return None if row is None else self.weight[row]
+
+    def spelled(self, piece: str) -> Tensor | None:
+        """From the base's own pieces for it, where they spell at least half of it: a letter or two of a word say nothing."""
+        parts = split(piece, self.subwords)
+        characters = sum(1 if part in BYTES else len(part.removeprefix(BOUNDARY)) for part in parts)
+        return self.weighted(Counter(parts)) if 2 * characters >= len(piece.removeprefix(BOUNDARY)) else None
+
+    def weighted(self, weights: Mapping[str, float]) -> Tensor | None:
+        """The mean of these symbols' rows, as long as they are on average: a plain mean of k rows is some √k shorter."""
+        usable = {self.row_of[symbol]: weight for symbol, weight in weights.items() if symbol in self.row_of and weight > 0}
+        if not usable:
+            return None
+        chosen = self.weight[list(usable)]  # (k, D)
+        if len(usable) == 1:
+            return chosen[0]
+        shares = torch.tensor(list(usable.values()), dtype=torch.float32)
+        shares /= shares.sum()
+        mean = shares @ chosen
+        length = shares @ chosen.norm(dim=1)
+        result: Tensor = mean * (length / mean.norm().clamp_min(1e-12))
+        return result
+
+
+def split(piece: str, subwords: Subwords) -> list[str]:
+    """What another vocabulary's piece is made of here: no <unk>, no bare boundary, bytes only where there is nothing else.
+
+    A piece that starts with ▁ begins a word; another one is inside a word, and so are all its parts.
+    """
+    if piece in BYTES:  # half a character, not the text "<0xCE>"
+        return []
+    if piece.startswith(BOUNDARY):
+        parts = subwords.encode_word(piece.removeprefix(BOUNDARY)) if piece != BOUNDARY else []
+    else:
+        # After a literal ▁, which is always a segment by itself, BPE sees the piece without a boundary.
+        parts = subwords.encode_word(BOUNDARY + piece)[len(subwords.encode_word(BOUNDARY)) :]
+    parts = [part for part in parts if part not in (BOUNDARY, UNKNOWN, *MARKERS)]
+    return [part for part in parts if part not in BYTES] or parts
+
+
+def _check(vocabulary: Vocabulary, base: Tokenizer, base_weight: Tensor, method: str, rows: int, translations: object) -> None:
+    if method not in get_args(InitialisationMethod):
+        hint = nearest(method, get_args(InitialisationMethod))
+        raise ConfigError(f"initialisation: got {method!r}, expected {', '.join(get_args(InitialisationMethod))}{hint}")
+    if method == "alignment" and translations is None:
+        raise ConfigError("initialisation 'alignment' needs translations, which need line pairs with a language of the base.")
+    if not 0 <= rows <= len(vocabulary):
+        raise ConfigError(f"initialisation: got {rows} rows, expected at most the vocabulary's {len(vocabulary)}.")
+    if base_weight.dim() != 2 or len(base_weight) < base.vocabulary.first_code_id:
+        raise ConfigError(
+            f"initialisation: the base's matrix is {tuple(base_weight.shape)}, expected a row for each of its vocabulary's "
+            f"{base.vocabulary.first_code_id} symbols (codes may be missing); give the matrix that belongs to this tokenizer."
+        )

@@ -1,0 +1,114 @@
+"""Training a base from a configuration: shared vocabulary, tokenised text, the stages, the finished folder. Layer 4."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graftmt.base import Base, choose_device
+from graftmt.configuration import to_mapping
+from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rates
+from graftmt.data.cache import cache_key
+from graftmt.errors import ConfigError
+from graftmt.files import exclusive, write_json
+from graftmt.text import Tokenizer
+from graftmt.training.checkpoints import RunState
+from graftmt.training.configuration import TrainConfig
+from graftmt.training.run import Prepared, Say, move_aside, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.stopping import stop_on_signals
+from graftmt.training.validation import Validator
+
+
+def train_base(
+    config: TrainConfig, *, minutes: float | None = None, fresh: bool = False, quiet: bool = False, say: Say = print
+) -> Path:
+    """Runs what is left of a run and returns the folder of the finished base.
+
+    A run that exists goes on exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
+    """
+    started = time.monotonic()
+    device = choose_device(config.device)
+    languages = choose_languages(config)
+    for stage in config.stages:
+        select_directions(stage.directions, languages, config.data.pivot)  # before hours are spent on the first
+    if fresh:
+        move_aside(config.run, say)
+    set_up_torch(device, config.threads)
+    folder = config.run / "base"
+    with exclusive(config.run, "the run"):
+        prepared = prepare(config, quiet=quiet, say=say)
+        tokenizer = prepared.codec
+        assert isinstance(tokenizer, Tokenizer)
+        left = None if minutes is None else minutes - (time.monotonic() - started) / 60
+        torch.manual_seed(config.seed)
+        base = Base.create(config.model.architecture(), tokenizer)
+        base.model.to(device)
+        write_json(config.run / "vocabulary.json", {"rows": len(tokenizer), "unknown_rates": unknown_rates(prepared.train)})
+        with stop_on_signals(left) as request:
+            state = run_stages(
+                config,
+                prepared,
+                base.model,
+                dict(base.model.named_parameters()),
+                lambda stage: select_directions(stage.directions, languages, config.data.pivot),
+                request,
+                quiet=quiet,
+                say=say,
+            )
+        mark = base.save(folder, dtype=config.store_dtype, card=make_card(config, state))
+    say(f"base {mark[:16]} stored in {folder}")
+    return folder
+
+
+def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Prepared:
+    """Opens the corpus, makes or loads the vocabulary, tokenises."""
+    languages = choose_languages(config)
+    train = Corpus.open(config.data.corpus, "train", languages)
+    tokenizer = Tokenizer(run_subwords(config.run, config.subwords, train, say), languages, config.model.code_placement)
+    tokenized = tokenize_corpus(train, tokenizer, config.data.cache, quiet=quiet)
+    report_unknown(tokenized, len(tokenizer), say)
+    digest = hashlib.sha256(" ".join(cache_key(path, tokenizer) for path in train.files.values()).encode())
+    validator = None
+    if config.validation.lines > 0:
+        valid = Corpus.open(config.data.corpus, config.validation.split, languages)
+        chosen = config.validation.directions or tuple(
+            map(str, select_directions(f"{config.data.pivot}-centric", languages)[:8])
+        )
+        directions = select_directions(chosen, languages, config.data.pivot)
+        valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet)
+        validator = Validator.open(
+            valid, valid_tokens, tokenizer, directions, lines=config.validation.lines, max_length=config.data.max_length
+        )
+        digest.update(" ".join(cache_key(path, tokenizer) for path in valid.files.values()).encode())
+    return Prepared(tokenizer, tokenized, validator, digest.hexdigest(), config.data.max_length)
+
+
+def choose_languages(config: TrainConfig) -> list[str]:
+    """The corpus's languages less the excluded ones, or those that were named."""
+    present = Corpus.open(config.data.corpus, "train", config.data.languages).languages
+    unknown = [language for language in config.data.exclude if language not in present]
+    if unknown:
+        raise ConfigError(
+            f"data.exclude names {', '.join(unknown)}, which {config.data.corpus} does not have: {', '.join(present)}."
+        )
+    chosen = [language for language in present if language not in config.data.exclude]
+    if len(chosen) < 2:
+        raise ConfigError(f"{len(chosen)} language is left of {config.data.corpus}; translation needs at least 2.")
+    return chosen
+
+
+def make_card(config: TrainConfig, state: RunState) -> dict[str, Any]:
+    """What the base says of itself, and of the weights it has: the best ones."""
+    best = (state.stage, state.best_step)
+    return {
+        "seed": config.seed,
+        "training_seconds": round(state.seconds, 1),
+        "target_tokens": state.target_tokens,
+        "stages": [f"{stage.name}: {', '.join(stage.directions)}, {stage.steps} steps" for stage in config.stages],
+        "validation": next((v for v in state.validations if (v["stage"], v["step"]) == best), None),
+        "config": to_mapping(config),
+    }

@@ -1,0 +1,301 @@
+"""Training a language pack on a resident base: its vocabulary, its rows, one run of the common loop, its folder. Layer 4."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from graftmt.base import Base
+from graftmt.configuration import to_mapping
+from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
+from graftmt.data.cache import cache_key, default_cache_folder
+from graftmt.errors import ConfigError, LanguageError
+from graftmt.files import exclusive, read_json, write_json
+from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer, save_pack
+from graftmt.packs.alignment import translation_table, translations_of
+from graftmt.packs.codes import nearest_code
+from graftmt.text import Subwords, Tokenizer
+from graftmt.training.checkpoints import RunState
+from graftmt.training.configuration import PackConfig, StageConfig
+from graftmt.training.run import Prepared, Say, move_aside, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.stopping import stop_on_signals
+from graftmt.training.validation import Validator
+
+WATCHED = 3
+"""Zero-shot directions that are validated unless they are named."""
+
+
+@dataclass
+class PackJob:
+    """A pack that is ready to train: its text, its first values and the model that it is a part of."""
+
+    config: PackConfig
+    pack: Pack
+    composition: Composition
+    prepared: Prepared
+
+    @property
+    def directions(self) -> list[Direction]:
+        return pack_directions(self.config, self.config.stages[0])
+
+
+def train_pack(
+    config: PackConfig,
+    base: Base,
+    train: Corpus,
+    valid: Corpus | None = None,
+    *,
+    minutes: float | None = None,
+    fresh: bool = False,
+    quiet: bool = False,
+    say: Say = print,
+    on_ready: Callable[[PackJob], None] | None = None,
+) -> Pack:
+    """Runs what is left of a run and returns the pack, stored in the run's folder as `pack`.
+
+    The base is resident and shared: it may be in use elsewhere, and may hold its weights in bf16. It is not changed.
+    A run that exists goes on exactly where it stopped; `fresh` moves it aside. `on_ready` hears of the job before it trains.
+    """
+    started = time.monotonic()
+    if fresh:
+        move_aside(config.run, say)
+    set_up_torch(base.model.device.type, config.threads)
+    with exclusive(config.run, "the run"):
+        job = prepare_pack(config, base, train, valid, quiet=quiet, say=say)
+        if on_ready is not None:
+            on_ready(job)
+        left = None if minutes is None else minutes - (time.monotonic() - started) / 60
+        with stop_on_signals(left) as request:
+            state = run_stages(
+                config,
+                job.prepared,
+                job.composition.model,
+                job.pack.parameters,
+                lambda stage: pack_directions(config, stage),
+                request,
+                quiet=quiet,
+                say=say,
+            )
+        pack = job.pack
+        pack.card |= training_facts(config, state, train)
+        save_pack(pack, config.run / "pack", base.model.config, dtype=config.store_dtype)
+    say(f"pack {pack.fingerprint[:16]} stored in {config.run / 'pack'}")
+    return pack
+
+
+def prepare_pack(
+    config: PackConfig, base: Base, train: Corpus, valid: Corpus | None, *, quiet: bool = False, say: Say = print
+) -> PackJob:
+    """Everything before the first step: vocabulary, tokenised text, first values of the parameters, composition."""
+    if base.model.source_embedding.weight.dtype != torch.float32:
+        if config.precision != "bf16":
+            raise ConfigError("the base is held in bf16: train with precision=bf16, or load the base in fp32.")
+        if base.model.device.type == "cpu":  # whose norms take no mixture of precisions
+            raise ConfigError("the base is held in bf16, which is for training on a GPU; on a CPU load it in fp32.")
+    parent = None if config.parent is None else load_pack(config.parent)
+    if parent is not None:
+        check_parent(parent, config, base)
+    recipe = resolved_recipe(config, base) if parent is None else parent.recipe
+    check_recipe(recipe, config.side, config.languages, base)
+    check_text(config, base, train)
+    if parent is None:
+        tokenizer = pack_tokenizer(pack_subwords(config, train, say), config.side, base.tokenizer)
+    else:
+        tokenizer = parent.tokenizer
+    tokenizers = {**dict.fromkeys(base.languages, base.tokenizer), **dict.fromkeys(config.languages, tokenizer)}
+    wanted = Corpus(train.folder, train.split, {name: train.files[name] for name in (*config.languages, *config.data.partners)})
+    tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache, quiet=quiet)
+    content = " ".join(cache_key(path, tokenizers[name]) for name, path in wanted.files.items())
+    if parent is None:
+        aligned = recipe.initialisation == "alignment"
+        pack = create_pack(
+            base,
+            side=config.side,
+            languages=config.languages,
+            recipe=recipe,
+            subwords=tokenizer.subwords,
+            seed=config.seed,
+            trained_codes=config.data.partners,
+            translations=_translations(tokenized, config, tokenizer, base, content) if aligned else None,
+        )
+    else:
+        facts = {
+            "fingerprint": parent.fingerprint,
+            "version": parent.card.get("version", 1),
+            "scores": parent.card.get("scores"),
+        }
+        initialisation = parent.card.get("initialisation", {})
+        pack = replace(parent, card={"initialisation": initialisation, "parent": facts, "version": facts["version"] + 1})
+    counts = ", ".join(f"{rule} {count:,}" for rule, count in pack.card["initialisation"].items())
+    say(f"rows began as: {counts}" if parent is None else f"going on from the pack {parent.fingerprint[:16]}")
+    pack = pack.to(base.model.device)
+    composition = compose(base, source=pack) if config.side == "source" else compose(base, target=pack)
+    report_unknown(tokenized, len(tokenizer), say)
+    digest = hashlib.sha256(f"{base.fingerprint} {parent.fingerprint if parent else ''} {recipe}".encode())
+    digest.update(content.encode())
+    validator = None
+    if valid is not None and config.validation.lines > 0:
+        validator, names = _validator(config, base, valid, composition, tokenizers, quiet)
+        digest.update(" ".join(cache_key(valid.files[name], tokenizers[name]) for name in names).encode())
+    prepared = Prepared(composition.codec, tokenized, validator, digest.hexdigest(), config.data.max_length)
+    return PackJob(config, pack, composition, prepared)
+
+
+def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Subwords:
+    """The new languages' own subword model, made once in a run's folder: `merges` for each language, T=5 among several."""
+    options = replace(config.subwords, merges=config.subwords.merges * len(config.languages))
+    new = Corpus(train.folder, train.split, {language: train.files[language] for language in config.languages})
+    return run_subwords(config.run, options, new, say)
+
+
+def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
+    """The recipe with `code:proxy:nearest` replaced by the language it means."""
+    recipe = Recipe.parse(config.recipe)
+    if recipe.code.kind == "proxy" and recipe.code.language == "nearest":
+        if config.codes_from is None or len(config.languages) != 1:
+            raise ConfigError(
+                "code:proxy:nearest needs one new language and --codes-from: a base that knows it, or a target pack with a "
+                "learned code of it. To name the code yourself, write code:proxy:ru."
+            )
+        return replace(recipe, code=replace(recipe.code, language=nearest_code(config.languages[0], config.codes_from, base)))
+    return recipe
+
+
+def check_text(config: PackConfig, base: Base, train: Corpus) -> None:
+    """Partners are languages of the base, and there is text in them and in the new languages."""
+    partners = config.data.partners
+    unknown = [language for language in partners if language not in base.languages]
+    if unknown or not partners:
+        raise LanguageError(
+            f"a pack is trained on pairs with the base's languages, {', '.join(base.languages)}; got "
+            f"{', '.join(unknown) or 'none'}. Name one or several of them (data.partners)."
+        )
+    missing = [language for language in (*config.languages, *partners) if language not in train.languages]
+    if missing:
+        raise LanguageError(
+            f"the {train.split!r} split in {train.folder} has no text in {', '.join(missing)}; it has "
+            f"{', '.join(train.languages)}. Add the text, or name other partners (data.partners)."
+        )
+
+
+def check_parent(parent: Pack, config: PackConfig, base: Base) -> None:
+    """What is continued stays what it was: same base, side, languages and recipe."""
+    differs = [
+        f"{what} {theirs}, not {ours}"
+        for what, theirs, ours in (
+            ("base", parent.base[:16], base.fingerprint[:16]),
+            ("side", parent.side, config.side),
+            ("languages", "+".join(parent.languages), "+".join(config.languages)),
+        )
+        if theirs != ours
+    ]
+    if differs:
+        raise ConfigError(f"the pack {config.parent} cannot be continued here: it has {'; '.join(differs)}.")
+
+
+def pack_directions(config: PackConfig, stage: StageConfig) -> list[Direction]:
+    """Each new language with each partner, the new one on the pack's side, unless the stage names some of them."""
+    source = config.side == "source"
+    pairs = [Direction(*((new, old) if source else (old, new))) for new in config.languages for old in config.data.partners]
+    if not stage.directions:
+        return pairs
+    known = (*config.languages, *config.data.partners)
+    chosen = [parse_direction(text, known) for text in stage.directions]
+    for direction in chosen:
+        if direction not in pairs:
+            raise LanguageError(
+                f"direction {direction} cannot train this pack, whose {config.side} side is {' or '.join(config.languages)}; "
+                f"its directions are {', '.join(map(str, pairs))}."
+            )
+    return chosen
+
+
+def _validator(
+    config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Tokenizer], quiet: bool
+) -> tuple[Validator, list[str]]:
+    options = config.validation
+    trained = pack_directions(config, config.stages[0])
+    known = (*config.languages, *base.languages)
+    directions = [parse_direction(text, known) for text in options.directions] or [
+        direction for direction in trained if set(direction) <= set(valid.languages)
+    ][:8]
+    if not directions:
+        raise LanguageError(
+            f"the {valid.split!r} split in {valid.folder} has text in {', '.join(valid.languages)}: none of the trained "
+            f"directions {', '.join(map(str, trained))}."
+        )
+    if options.watch is None:
+        others = [
+            language for language in base.languages if language in valid.languages and language not in config.data.partners
+        ]
+        spread = others[:: max(1, len(others) // WATCHED)][:WATCHED]
+        new = config.languages[0]
+        watched = [Direction(*((new, other) if config.side == "source" else (other, new))) for other in spread]
+    else:
+        watched = [parse_direction(text, known) for text in options.watch]
+    for direction in (*directions, *watched):
+        new, old = direction if config.side == "source" else direction[::-1]
+        if new not in config.languages or old in config.languages:
+            raise LanguageError(
+                f"direction {direction} cannot be validated with this pack: its {config.side} side is "
+                f"{' or '.join(config.languages)}, the other one a language of the base."
+            )
+    names = sorted({language for direction in (*directions, *watched) for language in direction})
+    missing = [name for name in names if name not in valid.languages]
+    if missing:
+        raise LanguageError(f"the {valid.split!r} split in {valid.folder} has no text in {', '.join(missing)}.")
+    chosen = Corpus(valid.folder, valid.split, {name: valid.files[name] for name in names})
+    validator = Validator.open(
+        chosen,
+        tokenize_corpus(chosen, tokenizers, config.data.cache, quiet=quiet),
+        composition.codec,
+        directions,
+        lines=options.lines,
+        max_length=config.data.max_length,
+        watched=watched,
+    )
+    return validator, names
+
+
+def _translations(
+    corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokenizer, base: Base, key: str
+) -> dict[str, dict[str, float]]:
+    """What the pieces of the new languages are translated by in the partners' text, for `init:alignment`.
+
+    It takes half a minute of counting, so it is kept beside the tokenised text, under a `key` of all that it comes from.
+    """
+    pairs = (
+        (corpus.texts[new].line(row), corpus.texts[old].line(row))
+        for new in config.languages
+        for old in corpus.languages
+        if old not in config.languages
+        for row in range(len(corpus))
+        if corpus.lengths[corpus.languages.index(new), row] and corpus.lengths[corpus.languages.index(old), row]
+    )
+    folder = config.data.cache or default_cache_folder()
+    stored = folder / f"alignment-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+    if stored.is_file():
+        return read_json(stored, "the cached alignment")
+    table = translation_table(pairs, len(tokenizer), len(base.tokenizer))
+    found = translations_of(tokenizer.vocabulary, base.tokenizer.vocabulary, table)
+    write_json(stored, found)
+    return found
+
+
+def training_facts(config: PackConfig, state: RunState, train: Corpus) -> dict[str, Any]:
+    """What the pack says of how it came to be."""
+    best = (state.stage, state.best_step)
+    return {
+        "seed": config.seed,
+        "training_seconds": round(state.seconds, 1),
+        "steps": sum(stage.steps for stage in config.stages),
+        "target_tokens": state.target_tokens,
+        "partners": list(config.data.partners),
+        "validation": next((v for v in state.validations if (v["stage"], v["step"]) == best), None),
+        "config": to_mapping(config),
+    }

@@ -1,0 +1,168 @@
+"""Recipes: the paper's spellings, one canonical form, errors that say where."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graftmt.errors import ConfigError
+from graftmt.packs.recipe import Adapters, CodeChoice, Recipe, TunedLayers
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        ("Only embed", "embed"),
+        ("embed only", "embed"),
+        ("embed+enc-norm  +  ENC-biases", "embed + enc-norm + enc-biases"),
+        ("embed + Enc-adapters-all (d=64)", "embed + enc-adapters-all(64)"),
+        ("embed + enc-adapters-all(dim = 64)", "embed + enc-adapters-all(64)"),
+        ("embed + enc-adapters-all d=64", "embed + enc-adapters-all(64)"),
+        ("embed + enc-adapters-all dim=64", "embed + enc-adapters-all(64)"),
+        ("embed + enc-adapters-{1,2,3} (d=1024)", "embed + enc-adapters-1,2,3(1024)"),
+        ("embed + enc-adapters-3, 1,2(1024)", "embed + enc-adapters-1,2,3(1024)"),
+        ("embed + enc-adapters-1(8) + enc-adapters-3(8)", "embed + enc-adapters-1,3(8)"),
+        ("embed + enc-adapters-1(8) + enc-adapters-3(9)", "embed + enc-adapters-first(8) + enc-adapters-3(9)"),
+        ("embed + all-enc-layers", "embed + enc-all-layers"),
+        ("embed + all-dec-layers", "embed + dec-all-layers"),
+        ("embed + dec-layer-4 + dec-layer-2", "embed + dec-layer-2 + dec-layer-4"),
+        ("embed + dec-layer-1", "embed + dec-first-layer"),
+        ("embed + enc-adapt-last + dec-adapt-all (1024)", "embed + enc-adapters-last(1024) + dec-adapters-all(1024)"),
+        ("embed + dec-ad-all (690) + enc-ad-last (1024)", "embed + enc-adapters-last(1024) + dec-adapters-all(690)"),
+        ("embed + dec-adapters-all(64) + enc-adapters-all(64)", "embed + adapters-all(64)"),
+        ("embed + adapters-all", None),
+        ("enc-parallel-adapters-all(64) + embed", "embed + parallel-enc-adapters-all(64)"),
+        ("embed + parallel-adapters-all(64)", "embed + parallel-adapters-all(64)"),
+        ("embed + parallel-enc-adapters-all(64) + dec-adapters-all(64)",) * 2,
+        ("embed + enc-adapters-last(1024) + dec-last-layer", "embed + dec-last-layer + enc-adapters-last(1024)"),
+        ("embed + random embed init", "embed + init:random"),
+        ("embed + random-embed-init", "embed + init:random"),
+        ("embed + init:overlap + code:learned", "embed"),
+        ("embed + code:learned:en", "embed"),
+        ("embed + code:learned:pt_BR", "embed + code:learned:pt_BR"),
+        ("code:proxy:NEAREST + non-tied + embed", "embed + non-tied + code:proxy:nearest"),
+    ],
+)
+def test_the_papers_spellings_have_one_canonical_form(written: str, canonical: str | None) -> None:
+    if canonical is None:
+        with pytest.raises(ConfigError, match=re.escape("write 'adapters-all(512)'")):
+            Recipe.parse(written)
+    else:
+        assert str(Recipe.parse(written)) == canonical
+
+
+def test_a_recipe_is_a_value() -> None:
+    recipe = Recipe.parse("embed + dec-last-layer + enc-adapters-{1,2} (64) + code:none")
+    assert recipe == Recipe(
+        adapters=(Adapters(stack="encoder", layers=(2, 1), dim=64),),
+        layers=(TunedLayers(stack="decoder", layers="last"),),
+        code=CodeChoice(kind="none"),
+    )
+    assert len({recipe, Recipe.parse(str(recipe))}) == 1
+
+
+STACKS = st.sampled_from(["encoder", "decoder"])
+NUMBERS = st.lists(st.integers(1, 12), min_size=1, unique=True).map(tuple)
+LAYERS = st.sampled_from(["first", "last", "all"]) | NUMBERS
+LANGUAGES = st.sampled_from(["en", "fr", "pt_BR", "eng_Latn"])
+CODES = (
+    st.builds(CodeChoice, kind=st.sampled_from(["learned", "fixed", "proxy"]), language=LANGUAGES)
+    | st.just(CodeChoice(kind="none"))
+    | st.just(CodeChoice(kind="proxy", language="nearest"))
+)
+
+
+def few_of(parts: st.SearchStrategy) -> st.SearchStrategy:
+    """One or two, of different stacks so that no layer is named twice, or none."""
+    return st.lists(parts, max_size=2, unique_by=lambda part: part.stack).map(tuple)
+
+
+RECIPES = st.builds(
+    Recipe,
+    adapters=few_of(st.builds(Adapters, stack=STACKS, layers=LAYERS, dim=st.integers(1, 3), parallel=st.booleans())),
+    layers=few_of(st.builds(TunedLayers, stack=STACKS, layers=LAYERS)),
+    norms=st.lists(STACKS).map(tuple),
+    biases=st.lists(STACKS).map(tuple),
+    tied=st.booleans(),
+    initialisation=st.sampled_from(["overlap", "random", "pieces", "alignment"]),
+    code=CODES,
+)
+
+
+@given(recipe=RECIPES, chance=st.randoms(use_true_random=False))
+def test_what_is_printed_is_read_back_whatever_the_order_and_case(recipe: Recipe, chance) -> None:
+    assert Recipe.parse(str(recipe)) == recipe
+    components = str(recipe).split(" + ")
+    chance.shuffle(components)
+    again = Recipe.parse("+".join(text if text.startswith("code:") else text.upper() for text in components))
+    assert (again, str(again)) == (recipe, str(recipe))
+
+
+@given(st.text(alphabet="+-:(){},=12adeclnr \n", max_size=40))
+def test_any_text_is_a_recipe_or_an_error_of_ours(text: str) -> None:
+    try:
+        recipe = Recipe.parse("embed + " + text)
+    except ConfigError as error:
+        assert "character" in str(error)
+    else:
+        assert Recipe.parse(str(recipe)) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "character", "words"),
+    [
+        ("", 1, "a component is missing"),
+        ("embed + ", 8, "a component is missing"),
+        ("enc-norm", 1, "every pack has its own embeddings"),
+        ("embed + enc-adaptors-all (64)", 9, "did you mean 'enc-adapters-all(64)'?"),
+        ("embed + decoder-last-layer", 9, "did you mean 'dec-last-layer'?"),
+        ("embed + enc-adapters-all", 9, "write 'enc-adapters-all(512)'"),
+        ("embed + enc-adapters-all + enc-norm + dec-adapters-all(8)", 9, "has no dimension"),
+        ("embed + enc-adapters-all(0)", 26, "dimension is 0"),
+        ("embed + enc-adapters-all d=0", 28, "dimension is 0"),
+        ("embed + enc-adapters-2,0(8)", 24, "layer 0"),
+        ("embed + enc-adapters-2,2(8)", 24, "a second time"),
+        ("embed + dec-layer-0", 19, "layer 0"),
+        ("embed + adapters-last(8)", 9, "enc-adapters-last or dec-adapters-last"),
+        ("embed + embed", 9, "again"),
+        ("embed + enc-norm + enc-norm", 20, "again"),
+        ("embed + non-tied + non-tied", 20, "again"),
+        ("embed + enc-adapters-all(8) + enc-adapters-2(9)", 31, "second adapter on a layer of the encoder"),
+        ("embed + enc-adapters-first(8) + enc-adapters-1,2(9)", 33, "second adapter"),
+        ("embed + dec-adapters-all(8) + parallel-adapters-all(8)", 31, "second adapter on a layer of the decoder"),
+        ("embed + enc-all-layers + enc-last-layer", 26, "a second time"),
+        ("embed + init:radom", 14, "did you mean 'random'?"),
+        ("embed + init:random + random embed init", 23, "second choice of init"),
+        ("embed + code:none + code:fixed:en", 21, "second choice of code"),
+        ("embed + code:fixd:en", 14, "did you mean 'fixed'?"),
+        ("embed + code:fixed", 19, "'code:fixed:en'"),
+        ("embed + code:none:en", 19, "'code:none'"),
+        ("embed + code:fixed:nearest", 20, "'code:proxy:nearest'"),
+    ],
+)
+def test_an_error_says_where_and_what_to_write(text: str, character: int, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Recipe.parse(text)
+    message, line, caret = str(caught.value).rsplit("\n", 2)
+    assert f"recipe {text!r}, character {character}: " in message
+    assert words in message
+    assert (line, caret) == ("  " + text, " " * (character + 1) + "^")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Adapters(stack="encoder", layers="all", dim=0),
+        lambda: TunedLayers(stack="encoder", layers=(0,)),
+        lambda: TunedLayers(stack="encoder", layers=()),
+        lambda: CodeChoice(kind="learned", language="nearest"),
+        lambda: CodeChoice(kind="fixed", language="e n"),
+        lambda: Recipe(layers=(TunedLayers(stack="encoder", layers="all"), TunedLayers(stack="encoder", layers=(2,)))),
+    ],
+)
+def test_values_are_checked_too(make) -> None:
+    with pytest.raises(ConfigError):
+        make()
