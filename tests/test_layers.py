@@ -17,7 +17,8 @@ LAYERS = (
     {"text", "model", "evaluation"},
     {"base"},
     {"data", "packs", "decoding"},
-    {"training", "interop", "translator"},
+    {"training", "interop", "translator", "prepare"},
+    {"augmentation"},
     {"adding"},
     {"demo", "experiments", "server"},
     {"cli", "__main__", "__init__"},
@@ -26,7 +27,7 @@ LAYER_OF = {member: layer for layer, members in enumerate(LAYERS) for member in 
 OPEN_LAYERS = (0, len(LAYERS) - 1)
 
 CORE_PACKAGES = {"torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "yaml", "typer", "rich"}
-NOT_CORE = {("adding", "language_id"), ("demo",), ("evaluation", "plots"), ("interop",), ("server",)}
+NOT_CORE = {("prepare",), ("augmentation",), ("demo",), ("evaluation", "plots"), ("interop",), ("server",)}
 
 
 def source_files(package: Path) -> list[Path]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftmt.adding.corpus import AddCorpus, hash_lines, usable_lines
-from graftmt.adding.language_id import LanguageCheck, wrong_language_share
+from graftmt.prepare.language_id import LanguageCheck, wrong_language_share
 from graftmt.data import Corpus, Direction
 from graftmt.text import Tokenizer
 from graftmt.text.casing import lowercase

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from graftmt.adding.language_id import EXAMPLES, detector_code, wrong_language_share
+from graftmt.prepare.language_id import EXAMPLES, detector_code, wrong_language_share
 
 GREEK = [f"Η γρήγορη καφέ αλεπού πηδά πάνω από το τεμπέλικο σκυλί αριθμός {number}" for number in range(80)]
 FRENCH = [f"Le chien paresseux regarde passer le renard dans la forêt numéro {number}" for number in range(20)]
@@ -54,7 +54,7 @@ def test_codes_are_those_of_the_detector(written: str, detected: str) -> None:
 
 
 def test_codes_are_renamed_to_those_the_detector_knows_and_its_own_stay() -> None:
-    from graftmt.adding.language_id import _OTHER_NAMES, _detector
+    from graftmt.prepare.language_id import _OTHER_NAMES, _detector
 
     labels = set(_detector().labels)
     assert {name for name in _OTHER_NAMES.values() if name not in labels} == set()

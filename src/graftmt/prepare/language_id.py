@@ -1,4 +1,4 @@
-"""How much of a text is in another language than it should be, by py3langid, a detector of 139 languages. Layer 5."""
+"""How much of a text is in another language than it should be, by py3langid, a detector of 139 languages. Layer 4."""
 
 from __future__ import annotations
 

@@ -1,0 +1,55 @@
+"""What every reader gives and every later step takes: lines in several languages, streamed; and the folder they end in. Layer 4.
+
+A `Source` can be read more than once. A line is a tuple with one text a language, "" where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from graftmt.errors import DataError
+from graftmt.files import atomic_folder, write_json
+
+Line: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Line-aligned text in these languages; `read` starts from the beginning each time."""
+
+    name: str
+    """How errors and reports call it: usually a path."""
+    languages: tuple[str, ...]
+    read: Callable[[], Iterator[Line]]
+
+    def __iter__(self) -> Iterator[Line]:
+        return self.read()
+
+
+def write_corpus(folder: Path, splits: Mapping[str, Source], facts: Mapping[str, Any] | None = None) -> dict[str, int]:
+    """Writes SPLIT.LANG.txt for each split and language, and corpus.json, as one atomic folder; returns lines per split.
+
+    Whatever fails on the way, an error of a reader or a full disk, leaves what was at `folder` before.
+    """
+    counts: dict[str, int] = {}
+    with atomic_folder(folder) as temporary:
+        for split, source in splits.items():
+            counts[split] = 0
+            with ExitStack() as stack:
+                files = [
+                    stack.enter_context((temporary / f"{split}.{language}.txt").open("w", encoding="utf-8", newline="\n"))
+                    for language in source.languages
+                ]
+                for line in source:
+                    counts[split] += 1
+                    for file, text in zip(files, line, strict=True):
+                        file.write(" ".join(text.split()) + "\n")
+            if not counts[split]:
+                raise DataError(f"{source.name} has no lines for the split {split!r}; nothing was written.")
+        languages = {split: list(source.languages) for split, source in splits.items()}
+        write_json(temporary / "corpus.json", {"lines": counts, "languages": languages, **(facts or {})})
+    return counts
