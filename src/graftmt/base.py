@@ -148,6 +148,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def choose_device(name: str) -> str:
     """`auto` is a GPU where there is one; a device that cannot be used is an error now rather than in mid-work."""
+    if torch.cuda.is_available():
+        # cuDNN's attention, which torch prefers on recent GPUs, is planned anew for each shape, and almost every batch of
+        # text has a shape of its own: hundreds of milliseconds where the step itself takes fifty.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
