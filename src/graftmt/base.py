@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,8 +153,11 @@ def choose_device(name: str) -> str:
         # cuDNN's attention, which torch prefers on recent GPUs, is planned anew for each shape, and almost every batch of
         # text has a shape of its own: hundreds of milliseconds where the step itself takes fifty.
         torch.backends.cuda.enable_cudnn_sdp(False)
+        # Started by torchrun, each process has a GPU of its own.
+        if name in ("auto", "cuda"):
+            return f"cuda:{os.environ['LOCAL_RANK']}" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else "cuda"
     if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise GraftError(f"device is {name!r} but torch sees no CUDA GPU here; use device=cpu.")
     try:

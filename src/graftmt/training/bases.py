@@ -14,11 +14,11 @@ from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rates
 from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError
-from graftmt.files import exclusive, write_json
+from graftmt.files import write_json
 from graftmt.text import Tokenizer
 from graftmt.training.checkpoints import RunState
 from graftmt.training.configuration import TrainConfig
-from graftmt.training.run import Prepared, Say, move_aside, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_stages, run_subwords, set_up_torch
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
 
@@ -35,19 +35,21 @@ def train_base(
     languages = choose_languages(config)
     for stage in config.stages:
         select_directions(stage.directions, languages, config.data.pivot)  # before hours are spent on the first
-    if fresh:
-        move_aside(config.run, say)
     set_up_torch(device, config.threads)
     folder = config.run / "base"
-    with exclusive(config.run, "the run"):
-        prepared = prepare(config, quiet=quiet, say=say)
+    with held_run(config.run, device, fresh=fresh, say=say) as (team, say):
+        quiet = quiet or not team.first
+        with team.first_alone():
+            prepared = prepare(config, quiet=quiet, say=say)
         tokenizer = prepared.codec
         assert isinstance(tokenizer, Tokenizer)
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
         torch.manual_seed(config.seed)
         base = Base.create(config.model.architecture(), tokenizer)
         base.model.to(device)
-        write_json(config.run / "vocabulary.json", {"rows": len(tokenizer), "unknown_rates": unknown_rates(prepared.train)})
+        if team.first:
+            facts = {"rows": len(tokenizer), "unknown_rates": unknown_rates(prepared.train)}
+            write_json(config.run / "vocabulary.json", facts)
         with stop_on_signals(left) as request:
             state = run_stages(
                 config,
@@ -56,11 +58,13 @@ def train_base(
                 dict(base.model.named_parameters()),
                 lambda stage: select_directions(stage.directions, languages, config.data.pivot),
                 request,
+                team,
                 quiet=quiet,
                 say=say,
             )
-        mark = base.save(folder, dtype=config.store_dtype, card=make_card(config, state))
-    say(f"base {mark[:16]} stored in {folder}")
+        if team.first:
+            mark = base.save(folder, dtype=config.store_dtype, card=make_card(config, state))
+            say(f"base {mark[:16]} stored in {folder}")
     return folder
 
 

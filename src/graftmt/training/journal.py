@@ -14,8 +14,14 @@ from graftmt.files import write_text
 class Journal:
     """`log.jsonl`, one event a line, and TensorBoard beside it. A resumed run forgets what it will do again."""
 
-    def __init__(self, folder: Path, *, tensorboard: bool, resume_at: tuple[int, int] | None) -> None:
+    def __init__(self, folder: Path, *, tensorboard: bool, resume_at: tuple[int, int] | None, silent: bool = False) -> None:
+        """`silent`: writes nothing, for all but the first of several processes."""
         self.path = folder / "log.jsonl"
+        self.writer: Any = None
+        self.handle: Any = None
+        self.note = ""
+        if silent:
+            return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if resume_at is None:
             self.path.unlink(missing_ok=True)
@@ -23,8 +29,6 @@ class Journal:
             kept = [event for event in read_log(self.path) if (event.get("stage", 0), event.get("step", 0)) <= resume_at]
             write_text(self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in kept))
         self.handle = self.path.open("a", encoding="utf-8")
-        self.writer: Any = None
-        self.note = ""
         if tensorboard:
             try:
                 from torch.utils.tensorboard import SummaryWriter
@@ -34,6 +38,8 @@ class Journal:
                 self.note = "TensorBoard is not installed (pip install 'graftmt[plots]'): curves go to log.jsonl only."
 
     def write(self, event: str, stage: int, step: int, **values: Any) -> None:
+        if self.handle is None:
+            return
         record = {"event": event, "stage": stage, "step": step, **values}
         try:
             self.handle.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -51,7 +57,8 @@ class Journal:
     def close(self) -> None:
         # What could not be written was an error before; closing tries once more, and must not hide that error.
         with suppress(OSError):
-            self.handle.close()
+            if self.handle is not None:
+                self.handle.close()
         with suppress(OSError):
             if self.writer is not None:
                 self.writer.close()

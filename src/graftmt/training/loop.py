@@ -23,11 +23,15 @@ from graftmt.model import Transformer
 from graftmt.progress import Progress
 from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.configuration import RunConfig, StageConfig
+from graftmt.training.distribution import Processes
 from graftmt.training.journal import Journal
 from graftmt.training.optimization import learning_rate, make_optimizer, smoothed_loss
 from graftmt.training.pace import Pace
 from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
+
+ASK_EVERY = 10
+"""Updates between two questions to the other processes whether one was told to stop."""
 
 
 @dataclass
@@ -51,6 +55,8 @@ class Trainer:
     data: str
     """The fingerprint of the text."""
     stage_seed: int
+    team: Processes = field(default_factory=Processes)
+    """The processes that train together; this one alone unless `torchrun` started several."""
     loss_function: Callable[..., Tensor] = smoothed_loss
     unchecked: list[Tensor] = field(default_factory=list)
     """Losses of the updates since the last look at them: looking waits for the device, so it is done rarely."""
@@ -85,7 +91,11 @@ class Trainer:
                 if state.step % self.config.checkpoint_every == 0 or last:
                     self._save(state, optimizer, pace)
                     saved = state.step
-                self.request.check()
+                # Asking the others waits for the device, so it is not done at every update.
+                if (self.team.size == 1 or state.step % ASK_EVERY == 0) and self.team.agree(
+                    self.request.asked, self.model.device
+                ):
+                    self.request.stop()
         except Stopped:
             if saved != state.step:
                 self._save(state, optimizer, pace)
@@ -112,17 +122,20 @@ class Trainer:
         """One step of the optimiser over one or several batches; returns the mean loss of a target token."""
         self.model.train()
         # Dropout is a function of (seed, stage, step) too: nothing of the random state needs to be stored.
-        torch.manual_seed(mix_seed(self.stage_seed, step))
+        torch.manual_seed(mix_seed(self.stage_seed, step) + self.team.rank)
         tokens = sum(batch.target_tokens for batch in update)
         total = torch.zeros((), device=self.model.device)
-        for batch in update:
-            batch = batch.to(self.model.device)
+        for part in map(self.team.share, update):
+            if part is None:
+                continue
+            batch = part.to(self.model.device)
             source = aligned(batch.source, self.model.config.padding_id) if self.config.compile else batch.source
             with torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
                 smoothing = self.stage.label_smoothing
                 loss = self.loss_function(self.model, source, batch.decoder_input, batch.labels, smoothing) / tokens
             loss.backward()
             total += loss.detach()
+        total = self.team.sum_gradients(self.parameters.values(), total)
         if self.stage.clip_norm > 0:
             nn.utils.clip_grad_norm_(list(self.parameters.values()), self.stage.clip_norm)
         for group in optimizer.param_groups:
@@ -184,8 +197,12 @@ class Trainer:
         started = time.monotonic()
         options = self.config.validation
         translate = options.translate or options.metric != "loss"
-        scores = self.validator.validate(
-            self.model, smoothing=self.stage.label_smoothing, precision=self.config.precision, translate=translate
+        validator = self.validator
+        scores = self.team.from_first(
+            lambda: validator.validate(
+                self.model, smoothing=self.stage.label_smoothing, precision=self.config.precision, translate=translate
+            ),
+            self.model.device,
         )
         if not math.isfinite(scores["loss"]):
             self._report_bad_batch(state.step - 1, f"a validation loss of {scores['loss']}")
@@ -200,7 +217,7 @@ class Trainer:
         flat = {f"{d}/{name}": value for d, entry in scores["directions"].items() for name, value in entry.items()}
         averages = {name: value for name, value in scores.items() if name not in ("directions", "watched")}
         self.journal.write("validation", state.stage, state.step, **averages, **flat)
-        if improved:
+        if improved and self.team.first:
             self.checkpoints.save_best(state.stage, self.parameters, event)
         words = "  ".join(
             f"{name} {value:.3f}" if name == "loss" else f"{name} {value:.1f}" for name, value in averages.items()
@@ -217,7 +234,9 @@ class Trainer:
         started = time.monotonic()
         self._check(state)
         state.seconds = pace.seconds()
-        self.checkpoints.save(state, self.parameters, optimizer, self.resolved, self.data)
+        if self.team.first:
+            self.checkpoints.save(state, self.parameters, optimizer, self.resolved, self.data)
+        self.team.wait()
         pace.exclude(time.monotonic() - started)
 
     def _out_of_patience(self, state: RunState) -> bool:

@@ -15,14 +15,14 @@ from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
 from graftmt.data.cache import cache_key, default_cache_folder
 from graftmt.errors import ConfigError, LanguageError
-from graftmt.files import exclusive, read_json, write_json
+from graftmt.files import read_json, write_json
 from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer, save_pack
 from graftmt.packs.alignment import translation_table, translations_of
 from graftmt.packs.codes import nearest_code
 from graftmt.text import Subwords, Tokenizer
 from graftmt.training.checkpoints import RunState
 from graftmt.training.configuration import PackConfig, StageConfig
-from graftmt.training.run import Prepared, Say, move_aside, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_stages, run_subwords, set_up_torch
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
 
@@ -62,11 +62,11 @@ def train_pack(
     A run that exists goes on exactly where it stopped; `fresh` moves it aside. `on_ready` hears of the job before it trains.
     """
     started = time.monotonic()
-    if fresh:
-        move_aside(config.run, say)
     set_up_torch(base.model.device.type, config.threads)
-    with exclusive(config.run, "the run"):
-        job = prepare_pack(config, base, train, valid, quiet=quiet, say=say)
+    with held_run(config.run, str(base.model.device), fresh=fresh, say=say) as (team, say):
+        quiet = quiet or not team.first
+        with team.first_alone():
+            job = prepare_pack(config, base, train, valid, quiet=quiet, say=say)
         if on_ready is not None:
             on_ready(job)
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
@@ -78,13 +78,15 @@ def train_pack(
                 job.pack.parameters,
                 lambda stage: pack_directions(config, stage),
                 request,
+                team,
                 quiet=quiet,
                 say=say,
             )
         pack = job.pack
         pack.card |= training_facts(config, state, train)
-        save_pack(pack, config.run / "pack", base.model.config, dtype=config.store_dtype)
-    say(f"pack {pack.fingerprint[:16]} stored in {config.run / 'pack'}")
+        if team.first:
+            save_pack(pack, config.run / "pack", base.model.config, dtype=config.store_dtype)
+            say(f"pack {pack.fingerprint[:16]} stored in {config.run / 'pack'}")
     return pack
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -22,6 +23,7 @@ from graftmt.progress import progress
 from graftmt.text import Codec, Subwords, train_subwords
 from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.configuration import RunConfig, StageConfig, SubwordConfig
+from graftmt.training.distribution import Processes, processes
 from graftmt.training.journal import Journal
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
@@ -50,6 +52,18 @@ def move_aside(run: Path, say: Say) -> None:
         with exclusive(run, "the run"):
             run.rename(aside)
         say(f"the earlier run is kept as {aside}")
+
+
+@contextmanager
+def held_run(run: Path, device: str, *, fresh: bool, say: Say) -> Iterator[tuple[Processes, Say]]:
+    """The run's folder for the processes that train together and no other; of these, the first one alone speaks."""
+    with processes(device) as team:
+        heard = say if team.first else lambda text: None
+        if fresh and team.first:
+            move_aside(run, heard)
+        team.wait()
+        with exclusive(run, "the run") if team.first else nullcontext():
+            yield team, heard
 
 
 def set_up_torch(device: str, threads: int) -> None:
@@ -120,6 +134,7 @@ def run_stages(
     parameters: Mapping[str, nn.Parameter],
     directions_of: Callable[[StageConfig], list[Direction]],
     request: StopRequest,
+    team: Processes,
     *,
     quiet: bool,
     say: Say,
@@ -133,16 +148,20 @@ def run_stages(
         state = checkpoints.read_state(latest, resolved, prepared.data)
         checkpoints.load_parameters(latest, parameters)
         say(f"going on from {latest.name}")
-    checkpoints.sweep()
-    write_text(config.run / "config.yaml", to_yaml(config))
-    journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=(state.stage, state.step) if latest else None)
+    team.wait()  # all have read what the first may now replace
+    if team.first:
+        checkpoints.sweep()
+        write_text(config.run / "config.yaml", to_yaml(config))
+    resume_at = (state.stage, state.step) if latest else None
+    journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=resume_at, silent=not team.first)
     if journal.note:
         say(journal.note)
     if config.compile:
         compile_layers(model)
     trained, total = sum(p.numel() for p in parameters.values()), sum(p.numel() for p in model.parameters())
     what = f"{total:,} parameters" if trained == total else f"{trained:,} of {total:,} parameters train"
-    say(f"{what} on {model.device}, {config.precision}")
+    together = f", {team.size} processes" if team.size > 1 else ""
+    say(f"{what} on {model.device}, {config.precision}{together}")
     try:
         while True:
             stage = config.stages[state.stage]
@@ -166,6 +185,7 @@ def run_stages(
                     resolved=resolved,
                     data=prepared.data,
                     stage_seed=mix_seed(config.seed, state.stage),
+                    team=team,
                 )
                 trainer.run(state, latest if state.step else None)
             if prepared.validator is not None:

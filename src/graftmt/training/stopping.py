@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 
 class Stopped(Exception):
@@ -26,12 +26,18 @@ class StopRequest:
     deadline: float | None = None
     signal_number: int | None = None
 
-    def check(self) -> None:
+    @property
+    def asked(self) -> bool:
+        return self.signal_number is not None or (self.deadline is not None and time.monotonic() >= self.deadline)
+
+    def stop(self) -> NoReturn:
+        """Called when this process, or another one of the run, was asked to."""
         if self.signal_number is not None:
             name = signal.Signals(self.signal_number).name
             raise Stopped(f"stopped by {name}", 128 + self.signal_number)
         if self.deadline is not None and time.monotonic() >= self.deadline:
             raise Stopped("the time given with --minutes is over", 0)
+        raise Stopped("another process of the run was asked to stop", 0)
 
 
 @contextmanager

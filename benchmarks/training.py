@@ -1,0 +1,294 @@
+"""Training against Hugging Face M2M-100: the same sizes, the same sentence pairs in the same batches, the same run.
+
+    python benchmarks/training.py [--corpus FOLDER --language el] [--size base] [--device cuda] [--compile] [--json]
+
+Counted in sentence pairs a second, so that a smaller vocabulary does not inflate the figure. Each side is timed with every
+batch size of `--batch-tokens`, and its best counts. Batches are as varied in shape as those of real training: timing starts
+after `--warm-up` updates, which are other batches than those that are timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import transformers
+from torch import Tensor, nn
+
+from graftmt import __version__
+from graftmt.base import Base, choose_device
+from graftmt.data import BatchMaker, BatchPlan, Corpus, Direction, PairSampler, tokenize_corpus
+from graftmt.model import SIZES, Transformer, named_size
+from graftmt.packs import Recipe, compose, create_pack
+from graftmt.text import Codec, Subwords, Tokenizer, train_subwords
+from graftmt.training.loop import aligned
+from graftmt.training.optimization import compile_layers, smoothed_loss
+
+RECIPES = ("embed", "embed + dec-last-layer + enc-adapters-last(1024)")
+PADDING = 1
+SMOOTHING = 0.1
+
+
+@dataclass
+class Side:
+    """One competitor: how a batch becomes a loss, and what its optimiser updates."""
+
+    name: str
+    loss: Callable[[Tensor, Tensor, Tensor], Tensor]
+    parameters: list[nn.Parameter]
+    codec: Codec
+    direction: Direction
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    transformers.logging.set_verbosity_error()
+    arguments.device = choose_device(arguments.device)
+    torch.set_float32_matmul_precision("high")
+    torch.manual_seed(1)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = arguments.corpus or made_up_corpus(Path(folder) / "corpus", arguments.lines)
+        world = World(Path(folder), Corpus.open(corpus, "train", [arguments.language, "en"]), arguments)
+        measured = [measure(side, world, arguments) for side in world.sides()]
+    report = {
+        "benchmark": "training",
+        "size": arguments.size,
+        "rows": arguments.vocabulary,
+        "pairs": len(world.train),
+        "batch_tokens": arguments.batch_tokens,
+        "updates": arguments.steps,
+        "precision": arguments.precision,
+        "compiled": arguments.compile,
+        "device": arguments.device if arguments.device == "cpu" else torch.cuda.get_device_name(),
+        "versions": {
+            "graftmt": __version__,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "python": platform.python_version(),
+        },
+        "sides": measured,
+    }
+    print(json.dumps(report, indent=2) if arguments.json else table(report))
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--corpus", type=Path, help="folder with train.LANG and train.en; made-up text otherwise")
+    parser.add_argument("--language", default="el", help="the new language of the corpus (default: %(default)s)")
+    parser.add_argument("--lines", type=int, default=20_000, help="of made-up text (default: %(default)s)")
+    parser.add_argument("--size", default="base", choices=SIZES, help="architecture (default: %(default)s)")
+    parser.add_argument("--vocabulary", type=int, default=64_000, help="rows of the base (default: %(default)s)")
+    parser.add_argument("--subwords", type=Path, help="subwords.model of the base; trained on the corpus otherwise")
+    parser.add_argument("--merges", type=int, default=8_000, help="where it is trained (default: %(default)s)")
+    parser.add_argument("--recipes", nargs="*", default=RECIPES, help="packs to train (default: embed and a target layer)")
+    parser.add_argument("--batch-tokens", type=int, nargs="+", default=[4096], help="sizes to try (default: 4096)")
+    parser.add_argument("--steps", type=int, default=5, help="timed updates (default: %(default)s)")
+    parser.add_argument("--warm-up", type=int, default=3, help="updates before (default: %(default)s)")
+    parser.add_argument(
+        "--precision", default="bf16", choices=["fp32", "bf16"], help="of the arithmetic (default: %(default)s)"
+    )
+    parser.add_argument("--compile", action="store_true", help="also measure both sides under torch.compile")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser.parse_args()
+
+
+def made_up_corpus(folder: Path, lines: int) -> Path:
+    """Word-for-word translations of sentences whose words follow Zipf's law and whose lengths are log-normal."""
+    chance = random.Random(1)
+    folder.mkdir(parents=True)
+    words = {
+        "en": ["".join(chance.choices("abcdefghiklmnoprstuvw", k=chance.randint(2, 9))) for _ in range(5000)],
+        "el": ["".join(chance.choices("αβγδεζηθικλμνξοπρστυφχψω", k=chance.randint(2, 9))) for _ in range(5000)],
+    }
+    weights = [1 / (rank + 3) for rank in range(5000)]
+    sentences = [
+        chance.choices(range(5000), weights, k=max(1, min(80, round(chance.lognormvariate(2.8, 0.6))))) for _ in range(lines)
+    ]
+    for language, forms in words.items():
+        text = "".join(" ".join(forms[word] for word in sentence) + "\n" for sentence in sentences)
+        (folder / f"train.{language}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+class World:
+    """The text under both vocabularies, and the models that train on it."""
+
+    def __init__(self, folder: Path, corpus: Corpus, arguments: argparse.Namespace) -> None:
+        self.arguments, self.new = arguments, arguments.language
+        texts = {language: corpus.lines(language) for language in corpus.languages}
+        shared = Subwords.load(arguments.subwords) if arguments.subwords else train_subwords(texts, merges=arguments.merges)
+        self.tokenizer = Tokenizer(shared, ["en", "fr"])
+        self.own = train_subwords({self.new: corpus.lines(self.new)}, merges=min(4000, arguments.merges))
+        self.corpus, self.folder = corpus, folder
+        # As a base reads it: both languages under the shared vocabulary. (The new language has no code; French lends its own.)
+        self.train = tokenize_corpus(corpus, self.tokenizer, folder / "cache", quiet=True)
+        self.shape = named_size(arguments.size)
+
+    def sides(self) -> list[Side]:
+        arguments = self.arguments
+        ways = (False, True) if arguments.compile else (False,)
+        sides = [self.hugging_face(compiled) for compiled in ways] + [self.full(compiled) for compiled in ways]
+        for recipe in arguments.recipes:
+            sides += [self.pack(recipe, compiled) for compiled in ways]
+        return sides
+
+    def hugging_face(self, compiled: bool) -> Side:
+        shape = self.shape
+        config = transformers.M2M100Config(
+            vocab_size=self.arguments.vocabulary,
+            d_model=shape.model_dim,
+            encoder_layers=shape.encoder_layers,
+            decoder_layers=shape.decoder_layers,
+            encoder_attention_heads=shape.heads,
+            decoder_attention_heads=shape.heads,
+            encoder_ffn_dim=shape.ffn_dim,
+            decoder_ffn_dim=shape.ffn_dim,
+            dropout=0.1,
+            attention_dropout=0.0,
+            encoder_layerdrop=0.0,
+            decoder_layerdrop=0.0,
+            pad_token_id=PADDING,
+            attn_implementation="sdpa",
+        )
+        model = transformers.M2M100ForConditionalGeneration(config).to(self.arguments.device).train()
+        forward = torch.compile(model, dynamic=True) if compiled else model
+
+        def loss(source: Tensor, decoder_input: Tensor, labels: Tensor) -> Tensor:
+            mask = (source != PADDING).long()
+            logits = forward(input_ids=source, attention_mask=mask, decoder_input_ids=decoder_input, use_cache=False).logits
+            scores, wanted = logits.float().flatten(0, 1), labels.flatten()
+            return F.cross_entropy(scores, wanted, ignore_index=PADDING, label_smoothing=SMOOTHING, reduction="sum")
+
+        name = f"Hugging Face, {'compiled' if compiled else 'eager'}"
+        return Side(name, loss, list(model.parameters()), self.tokenizer, Direction("fr", "en"))
+
+    def full(self, compiled: bool) -> Side:
+        model = Transformer.build(self.shape, self.arguments.vocabulary).to(self.arguments.device)
+        name = f"graftmt, all parameters, {'compiled' if compiled else 'eager'}"
+        return Side(name, self._loss(model, compiled), list(model.parameters()), self.tokenizer, Direction("fr", "en"))
+
+    def pack(self, recipe: str, compiled: bool) -> Side:
+        """On a base of the same size, held in bf16 where the arithmetic is."""
+        base = Base(Transformer.build(self.shape, self.arguments.vocabulary), self.tokenizer, fingerprint="benchmark")
+        precision = torch.bfloat16 if self.arguments.precision == "bf16" else torch.float32
+        base.model.to(self.arguments.device, precision)
+        side = "target" if "dec-" in recipe else "source"
+        pack = create_pack(base, side=side, languages=[self.new], recipe=Recipe.parse(recipe), subwords=self.own)  # type: ignore[arg-type]
+        pack = pack.to(self.arguments.device)
+        model = compose(base, source=pack) if side == "source" else compose(base, target=pack)
+        direction = Direction(self.new, "en") if side == "source" else Direction("en", self.new)
+        name = f"graftmt, {side} pack {recipe}, {'compiled' if compiled else 'eager'}"
+        loss = self._loss(model.model, compiled)
+        return Side(name, loss, list(pack.parameters.values()), model.codec, direction)
+
+    def _loss(self, model: Transformer, compiled: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        model.set_dropout(0.1)
+        model.train()
+        if compiled:
+            compile_layers(model)
+
+        def loss(source: Tensor, decoder_input: Tensor, labels: Tensor) -> Tensor:
+            source = aligned(source, PADDING) if compiled else source
+            return smoothed_loss(model, source, decoder_input, labels, SMOOTHING)
+
+        return loss
+
+    def batches(self, side: Side, batch_tokens: int, count: int) -> list[tuple[Tensor, Tensor, Tensor, int]]:
+        """The first so many batches, on the device; all sides of one vocabulary get the same ones."""
+        files = self.corpus.files
+        if side.codec is self.tokenizer:
+            renamed = Corpus(self.corpus.folder, "train", {"fr": files[self.new], "en": files["en"]})
+            tokenized = tokenize_corpus(renamed, self.tokenizer, self.folder / "cache", quiet=True)
+        else:
+            own = side.codec.source_tokenizer if side.direction.source == self.new else side.codec.target_tokenizer
+            tokenizers = {self.new: own(self.new), "en": self.tokenizer}
+            tokenized = tokenize_corpus(self.corpus, tokenizers, self.folder / "cache", quiet=True)
+        sampler = PairSampler(tokenized, [side.direction], temperature=1.0, max_length=200, seed=1)
+        plan = BatchPlan(sampler, tokenized, max_tokens=batch_tokens)
+        maker = BatchMaker(tokenized, side.codec)
+        device = torch.device(self.arguments.device)
+        made = [maker.make(*plan.pairs(step)).to(device) for step in range(count)]
+        return [(batch.source, batch.decoder_input, batch.labels, len(batch.lines)) for batch in made]
+
+
+def measure(side: Side, world: World, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The best of the batch sizes."""
+    found = [run(side, world, tokens, arguments) for tokens in arguments.batch_tokens]
+    best: dict[str, Any] = max(found, key=lambda entry: entry["pairs_per_second"])
+    print(f"{side.name}: {best['pairs_per_second']:,.0f} pairs/s", file=sys.stderr, flush=True)
+    return best
+
+
+def run(side: Side, world: World, batch_tokens: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    on_gpu = arguments.device.startswith("cuda")
+    batches = world.batches(side, batch_tokens, arguments.warm_up + arguments.steps)
+    optimizer = torch.optim.Adam(side.parameters, lr=1e-5, fused=True)
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
+
+    def update(batch: tuple[Tensor, Tensor, Tensor, int]) -> None:
+        source, decoder_input, labels, _ = batch
+        device = torch.device(arguments.device).type
+        with torch.autocast(device, torch.bfloat16, enabled=arguments.precision == "bf16"):
+            loss = side.loss(source, decoder_input, labels) / labels.numel()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    def timed(part: Sequence[tuple[Tensor, Tensor, Tensor, int]]) -> float:
+        started = time.monotonic()
+        for batch in part:
+            update(batch)
+        if on_gpu:
+            torch.cuda.synchronize()
+        return time.monotonic() - started
+
+    first = timed(batches[: arguments.warm_up])
+    seconds = timed(batches[arguments.warm_up :])
+    rest = batches[arguments.warm_up :]
+    pairs = sum(count for *_, count in rest)
+    tokens = sum(int((labels != PADDING).sum()) for _, _, labels, _ in rest)
+    return {
+        "side": side.name,
+        "batch_tokens": batch_tokens,
+        "pairs_per_second": pairs / seconds,
+        "target_tokens_per_second": tokens / seconds,
+        "seconds_to_warm_up": first,
+        "trained_parameters": sum(parameter.numel() for parameter in side.parameters),
+        "peak_memory": torch.cuda.max_memory_allocated() if on_gpu else None,
+    }
+
+
+def table(report: dict[str, Any]) -> str:
+    peer = report["sides"][0]["pairs_per_second"]
+    lines = [
+        f"Training, {report['size']}, {report['rows']:,} rows, {report['precision']}, {report['device']}, "
+        f"torch {report['versions']['torch']}",
+        "",
+        "| | batch tokens | pairs/s | ratio | target tokens/s | warm-up | peak memory |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for side in report["sides"]:
+        memory = f"{side['peak_memory'] / 1e9:.1f} GB" if side["peak_memory"] else ""
+        lines.append(
+            f"| {side['side']} | {side['batch_tokens']:,} | {side['pairs_per_second']:,.0f} | "
+            f"{side['pairs_per_second'] / peer:.2f}× | {side['target_tokens_per_second']:,.0f} | "
+            f"{side['seconds_to_warm_up']:.1f} s | {memory} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
