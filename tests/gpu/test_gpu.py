@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graftmt.decoding import SearchOptions, search_all
-from graftmt.model import Transformer, named_size
+from graftmt.model import PackedTokens, Transformer, named_size
 from graftmt.training.optimization import smoothed_loss
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")]
@@ -40,3 +40,31 @@ def test_search_finds_the_same_tokens(beam: int) -> None:
     options = SearchOptions(beam=beam, max_length=30)
     found = [search_all(model, sources, [[2]] * len(sources), options, end=2) for model in models]
     assert [best[0].tokens for best in found[0]] == [best[0].tokens for best in found[1]]
+
+
+def test_packed_sentences_give_the_loss_of_padded_ones_in_bf16() -> None:
+    """The only place where the kernel for packed attention runs."""
+    torch.manual_seed(0)
+    model = Transformer.build(named_size("tiny", heads=2), 997).cuda().eval()
+    lines = [
+        (torch.randint(4, 997, (s,)).tolist(), torch.randint(4, 997, (t,)).tolist()) for s, t in ((5, 9), (30, 21), (12, 12))
+    ]
+
+    def packed(sentences: list[list[int]]) -> PackedTokens:
+        starts = [0]
+        for sentence in sentences:
+            starts.append(starts[-1] + len(sentence))
+        positions = [number for sentence in sentences for number in range(len(sentence))]
+        table = torch.tensor([*starts, starts[-1], starts[-1]], dtype=torch.int32)
+        ids = torch.tensor([token for sentence in sentences for token in sentence])
+        return PackedTokens(ids.cuda(), torch.tensor(positions).cuda(), table.cuda(), max(map(len, sentences)))
+
+    sources, targets = ([pair[side] for pair in lines] for side in (0, 1))
+    with torch.autocast("cuda", torch.bfloat16):
+        together = model.hidden_of_packed(packed(sources), packed(targets))[0]
+        apart = []
+        for source, target in lines:
+            memory, mask = model.encode(torch.tensor([source]).cuda())
+            apart.append(model.decode(torch.tensor([target]).cuda(), memory, mask)[0])
+    difference = (together - torch.cat(apart)).float()
+    assert difference.norm() / torch.cat(apart).float().norm() < 0.02

@@ -165,3 +165,15 @@ def test_mistakes_in_a_later_stage_are_found_before_the_first_begins(tmp_path: P
         one_stage(tmp_path / "run", "model.size=bas")
     with pytest.raises(ConfigError, match="temperature"):
         one_stage(tmp_path / "run", "stages.0.temperature=-1")
+
+
+def test_a_run_without_padding_learns_too_and_goes_on_exactly(tmp_path: Path, short_config, train) -> None:
+    changes = ("stages.0.packed=true", "stages.1.packed=true")
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    train(short_config(whole, *changes))
+    train(short_config(cut, *changes), minutes=0.0)
+    assert not (cut / "base").exists()
+    train(short_config(cut, *changes))
+    losses = [event["loss"] for event in read_log(whole / "log.jsonl") if event["event"] == "validation"]
+    assert losses[-1] < losses[0]
+    assert (whole / "base" / "model.safetensors").read_bytes() == (cut / "base" / "model.safetensors").read_bytes()

@@ -4,6 +4,7 @@ from graftmt.data.batching import Batch, BatchMaker, BatchPlan, BatchStream
 from graftmt.data.cache import TokenizedCorpus, tokenize_corpus, unknown_rates
 from graftmt.data.corpus import Corpus, read_lines
 from graftmt.data.directions import Direction, parse_direction, select_directions
+from graftmt.data.packing import PackedBatch, PackedMaker, PackedPlan
 from graftmt.data.sampling import PairSampler, temperature_probabilities
 
 __all__ = [
@@ -13,6 +14,9 @@ __all__ = [
     "BatchStream",
     "Corpus",
     "Direction",
+    "PackedBatch",
+    "PackedMaker",
+    "PackedPlan",
     "PairSampler",
     "TokenizedCorpus",
     "parse_direction",

@@ -39,8 +39,26 @@ class Batch:
     source_tokens: int
 
     @property
+    def size(self) -> int:
+        """Tokens of both sides, padding included."""
+        return self.source.numel() + self.labels.numel()
+
+    @property
     def padding_share(self) -> float:
-        return 1 - (self.source_tokens + self.target_tokens) / (self.source.numel() + self.labels.numel())
+        return 1 - (self.source_tokens + self.target_tokens) / self.size
+
+    def pair(self, row: int) -> tuple[list[int], list[int]]:
+        """Source and labels of one pair, padding included."""
+        return self.source[row].tolist(), self.labels[row].tolist()
+
+    def pinned(self) -> Batch:
+        """In memory that a GPU can copy from while it works."""
+        return replace(
+            self,
+            source=self.source.pin_memory(),
+            decoder_input=self.decoder_input.pin_memory(),
+            labels=self.labels.pin_memory(),
+        )
 
     def to(self, device: torch.device) -> Batch:
         """A copy on `device`; pinned memory makes it overlap with what the device is doing."""
@@ -54,7 +72,7 @@ class Batch:
         )
 
 
-class _Tokens(NamedTuple):
+class LineTokens(NamedTuple):
     """The tokens of some lines, each with its place in a matrix that has one row per line."""
 
     rows: NDArray[np.int64]
@@ -97,7 +115,7 @@ class BatchMaker:
             source_tokens=len(sources.ids) + len(lines) + source_prefix.size,
         )
 
-    def _tokens(self, languages: list[str], lines: NDArray[np.int64]) -> _Tokens:
+    def _tokens(self, languages: list[str], lines: NDArray[np.int64]) -> LineTokens:
         numbers = np.array([self.numbers[language] for language in languages])
         starts = self.starts[numbers, lines]
         counts = self.starts[numbers, lines + 1] - starts
@@ -112,9 +130,9 @@ class BatchMaker:
         for text, first, last in zip(self.ids, bounds[:-1], bounds[1:], strict=True):
             if first < last:
                 ids[first:last] = text[positions[first:last]]
-        return _Tokens(np.repeat(order, many), columns, ids, counts)
+        return LineTokens(np.repeat(order, many), columns, ids, counts)
 
-    def _matrix(self, prefix: NDArray[np.int64], tokens: _Tokens, *, end: bool) -> NDArray[np.int64]:
+    def _matrix(self, prefix: NDArray[np.int64], tokens: LineTokens, *, end: bool) -> NDArray[np.int64]:
         """(B, longest): each row a prefix, the tokens of a line, perhaps an end, then padding."""
         rows, before = prefix.shape
         matrix = np.full((rows, before + int(tokens.counts.max()) + end), self.padding_id, dtype=np.int64)
@@ -243,10 +261,7 @@ class BatchStream:
         try:
             for step in self.steps:
                 batch = self.maker.make(*self.plan.pairs(step))
-                if self.pin:
-                    batch.source, batch.decoder_input = batch.source.pin_memory(), batch.decoder_input.pin_memory()
-                    batch.labels = batch.labels.pin_memory()
-                if not self._put(batch):
+                if not self._put(batch.pinned() if self.pin else batch):
                     return
         except BaseException as error:  # it is raised again where the batches are read
             self._put(error)

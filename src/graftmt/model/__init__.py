@@ -1,6 +1,6 @@
 """The Transformer, from parts. Layer 1: it knows nothing of text, training or packs."""
 
 from graftmt.model.configuration import SIZES, ModelConfig, named_size
-from graftmt.model.transformer import Decoder, DecoderState, Encoder, Transformer
+from graftmt.model.transformer import Decoder, DecoderState, Encoder, PackedTokens, Transformer
 
-__all__ = ["SIZES", "Decoder", "DecoderState", "Encoder", "ModelConfig", "Transformer", "named_size"]
+__all__ = ["SIZES", "Decoder", "DecoderState", "Encoder", "ModelConfig", "PackedTokens", "Transformer", "named_size"]

@@ -7,6 +7,9 @@ Batch first; boolean masks, True = may attend.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +17,27 @@ from torch import Tensor, nn
 
 FEW = 16
 """Queries. The CPU's SDPA is made for many; for the few of a decoding step plain products are 1.3 to 3 times as fast."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Sentences written one after the other without padding, as a batch of one long row: who may attend to whom.
+
+    Sentence i has the queries query_starts[i] … query_starts[i + 1] and the keys key_starts[i] … key_starts[i + 1].
+    """
+
+    query_starts: Tensor
+    """(sentences + 1,) int32; empty sentences may stand at the end."""
+    key_starts: Tensor
+    longest_query: int
+    longest_key: int
+
+
+class PackedMemory(NamedTuple):
+    """For a decoder over packed sentences: its own tokens, and those of the encoder."""
+
+    own: Packing
+    across: Packing
 
 
 class Attention(nn.Module):
@@ -30,8 +54,8 @@ class Attention(nn.Module):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
 
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
-        """x (B, T, D), memory (B, S, D), mask broadcastable to (B, H, T, S) → (B, T, D)."""
+    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | Packing | None = None, causal: bool = False) -> Tensor:
+        """x (B, T, D), memory (B, S, D), mask broadcastable to (B, H, T, S) → (B, T, D); B = 1 where sentences are packed."""
         keys, values = self.project_memory(memory)
         return self.attend(x, keys, values, mask, causal)
 
@@ -39,9 +63,14 @@ class Attention(nn.Module):
         """Keys and values (B, H, S, D/H): what a decoder keeps instead of projecting again at each step."""
         return self._split(self.key(memory)), self._split(self.value(memory))
 
-    def attend(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
+    def attend(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Packing | None, causal: bool = False) -> Tensor:
         """The same with keys and values given."""
-        mixed = _mix(self._split(self.query(x)), keys, values, mask, causal)
+        queries = self._split(self.query(x))
+        mixed = (
+            _mix_packed(queries, keys, values, mask, causal)
+            if isinstance(mask, Packing)
+            else _mix(queries, keys, values, mask, causal)
+        )
         return self.output(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
 
     def _split(self, x: Tensor) -> Tensor:
@@ -58,6 +87,30 @@ def _mix(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cau
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     return torch.matmul(scores.softmax(dim=-1), values)
+
+
+def _mix_packed(queries: Tensor, keys: Tensor, values: Tensor, packing: Packing, causal: bool) -> Tensor:
+    """The same for one long row of packed sentences: (1, H, T, D/H) and (1, H, S, D/H) → (1, H, T, D/H)."""
+    if queries.is_cuda and queries.dtype in (torch.bfloat16, torch.float16):
+        from torch.nn.attention.varlen import varlen_attn
+
+        # Newer versions of torch say "no later key" by a window, older ones by a flag.
+        option: dict[str, Any] = {"window_size": (-1, 0 if causal else -1)}
+        if "window_size" not in signature(varlen_attn).parameters:
+            option = {"is_causal": causal}
+        flat = [part[0].transpose(0, 1) for part in (queries, keys, values)]
+        starts, longest = (packing.query_starts, packing.key_starts), (packing.longest_query, packing.longest_key)
+        mixed: Tensor = varlen_attn(flat[0], flat[1], flat[2], *starts, *longest, **option)  # type: ignore[assignment]
+        return mixed.transpose(0, 1)[None]
+    # No kernel for it elsewhere: one mask over all, for tests and small models.
+    rows = torch.arange(queries.shape[2], device=queries.device)
+    columns = torch.arange(keys.shape[2], device=queries.device)
+    sentence_of_row = torch.searchsorted(packing.query_starts, rows, right=True, out_int32=True)
+    sentence_of_column = torch.searchsorted(packing.key_starts, columns, right=True, out_int32=True)
+    mask = sentence_of_row[:, None] == sentence_of_column[None, :]
+    if causal:
+        mask &= rows[:, None] >= columns[None, :]
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
 
 
 class CacheMemory:

@@ -32,10 +32,17 @@ class Positions(nn.Module):
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """x (B, T, D) → x plus the positions start … start + T."""
         end = start + x.shape[1]
-        if end > self.table.shape[0]:
-            longer = sinusoidal_positions(max(end, 2 * self.table.shape[0]), self.dim, self.first)
-            self.table = longer.to(self.table)
-        return x + self.table[start:end].to(x.dtype)
+        table = self.table  # read once: another thread may put a longer or, having begun earlier, a shorter one in its place
+        if end > table.shape[0]:
+            table = sinusoidal_positions(max(end, 2 * table.shape[0]), self.dim, self.first).to(table)
+            self.table = table
+        return x + table[start:end].to(x.dtype)
+
+    def at(self, x: Tensor, numbers: Tensor, longest: int) -> Tensor:
+        """x (…, N, D) → x plus the positions that `numbers` (N,) name, all below `longest`: for packed sentences."""
+        if longest > self.table.shape[0]:
+            self.table = sinusoidal_positions(longest, self.dim, self.first).to(self.table)
+        return x + self.table[numbers].to(x.dtype)
 
 
 class Embedding(nn.Module):

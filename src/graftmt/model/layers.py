@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graftmt.model.attention import Attention, SelfAttentionCache
+from graftmt.model.attention import Attention, PackedMemory, Packing, SelfAttentionCache
 from graftmt.model.configuration import ModelConfig
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
@@ -54,7 +54,7 @@ class _Layer(nn.Module):
 
 
 class EncoderLayer(_Layer):
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | Packing | None) -> Tensor:
         """x (B, S, D), mask (B, 1, 1, S) or None where nothing is padded."""
         hidden = self.before(x, self.self_norm)
         x = self.after(x, self.self_attention(hidden, hidden, mask), self.self_norm)
@@ -77,12 +77,13 @@ class DecoderLayer(_Layer):
         self.cross_attention = Attention(config.model_dim, config.heads)
         self.cross_norm = nn.LayerNorm(config.model_dim, eps=config.norm_epsilon)
 
-    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | PackedMemory | None) -> Tensor:
         """x (B, T, D), memory (B, S, D). Padding stands at the end, so the causal mask alone hides it from real tokens."""
+        own, across = memory_mask if isinstance(memory_mask, PackedMemory) else (None, memory_mask)
         hidden = self.before(x, self.self_norm)
-        x = self.after(x, self.self_attention(hidden, hidden, causal=True), self.self_norm)
+        x = self.after(x, self.self_attention(hidden, hidden, own, causal=True), self.self_norm)
         hidden = self.before(x, self.cross_norm)
-        x = self.after(x, self.cross_attention(hidden, memory, memory_mask), self.cross_norm)
+        x = self.after(x, self.cross_attention(hidden, memory, across), self.cross_norm)
         return self.feed_forward(x)
 
     def step(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None, beam: int) -> Tensor:

@@ -9,10 +9,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from graftmt.model.attention import CacheMemory, SelfAttentionCache
+from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAttentionCache
 from graftmt.model.configuration import ModelConfig
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
+
+
+@dataclass(frozen=True)
+class PackedTokens:
+    """One side of a batch without padding."""
+
+    ids: Tensor
+    """(N,)"""
+    positions: Tensor
+    """(N,): the number of each token in its sentence, from 0."""
+    starts: Tensor
+    """(sentences + 1,) int32"""
+    longest: int
 
 
 @dataclass
@@ -46,7 +59,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.norm = norm
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | Packing | None) -> Tensor:
         for layer in self.layers:
             x = layer(x, mask)
         return x if self.norm is None else self.norm(x)
@@ -60,7 +73,7 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.norm = norm
 
-    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | PackedMemory | None) -> Tensor:
         for layer in self.layers:
             x = layer(x, memory, memory_mask)
         return x if self.norm is None else self.norm(x)
@@ -147,6 +160,18 @@ class Transformer(nn.Module):
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
         """(B, T) ids → hidden states (B, T, D), before the projection."""
         return self.decoder(self._embed(self.target_embedding, target), memory, memory_mask)  # type: ignore[no-any-return]
+
+    def hidden_of_packed(self, source: PackedTokens, target: PackedTokens) -> Tensor:
+        """The decoder's hidden states (1, Nt, D) for sentences without padding, one after the other on both sides."""
+        queries = Packing(source.starts, source.starts, source.longest, source.longest)
+        own = Packing(target.starts, target.starts, target.longest, target.longest)
+        across = Packing(target.starts, source.starts, target.longest, source.longest)
+        memory = self.encoder(self._embed_packed(self.source_embedding, source), queries)
+        return self.decoder(self._embed_packed(self.target_embedding, target), memory, PackedMemory(own, across))  # type: ignore[no-any-return]
+
+    def _embed_packed(self, embedding: nn.Module, tokens: PackedTokens) -> Tensor:
+        x = embedding(tokens.ids) * self.scale
+        return self.dropout(self.positions.at(x, tokens.positions, tokens.longest))[None]  # type: ignore[no-any-return]
 
     def start(self, memory: Tensor, memory_mask: Tensor | None, *, beam: int, capacity: int) -> DecoderState:
         """The state with which `step` begins."""

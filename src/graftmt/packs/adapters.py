@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graftmt.model.attention import Attention
+from graftmt.model.attention import Attention, PackedMemory, Packing
 from graftmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, LayerCache
 
 
@@ -49,7 +49,7 @@ class AdaptedEncoderLayer(nn.Module):
         self.layer = layer
         self.adapters = nn.ModuleList(adapters)
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | Packing | None) -> Tensor:
         x = self.layer(x, mask)
         for adapter in self.adapters:
             x = adapter(x)
@@ -68,7 +68,7 @@ class AdaptedDecoderLayer(nn.Module):
     def cross_attention(self) -> Attention:
         return self.layer.cross_attention
 
-    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | PackedMemory | None) -> Tensor:
         return self._adapt(self.layer(x, memory, memory_mask))
 
     def step(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None, beam: int) -> Tensor:

@@ -86,6 +86,8 @@ class StageConfig:
     """At most so many padded tokens on a side in a batch …"""
     accumulate: int = 1
     """… and so many batches to one update."""
+    packed: bool = False
+    """Sentences one after the other instead of side by side: no padding, and one shape for all batches. For GPUs, in bf16."""
     learning_rate: float = 5e-4
     warmup: int = 4000
     warmup_from: float = 1e-7

@@ -19,8 +19,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from graftmt.data import Batch
+from graftmt.data import Batch, PackedBatch
 from graftmt.errors import GraftError
+
+AnyBatch = Batch | PackedBatch
 
 PATIENCE = timedelta(hours=2)
 """How long processes wait for each other: the first one may be making a vocabulary or validating."""
@@ -37,10 +39,11 @@ class Processes:
     def first(self) -> bool:
         return self.rank == 0
 
-    def share(self, batch: Batch) -> Batch | None:
+    def share(self, batch: AnyBatch) -> AnyBatch | None:
         """The rows of this process; none where a batch has fewer rows than there are processes."""
         if self.size == 1:
             return batch
+        assert isinstance(batch, Batch), "packed batches are for one process"
         rows = slice(self.rank, None, self.size)
         if not batch.lines[rows]:
             return None

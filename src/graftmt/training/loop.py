@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graftmt.data import Batch, BatchMaker, BatchPlan, BatchStream
+from graftmt.data import BatchMaker, BatchPlan, BatchStream, PackedBatch
 from graftmt.errors import TrainingError
 from graftmt.files import write_json
 from graftmt.model import Transformer
 from graftmt.progress import Progress
 from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.configuration import RunConfig, StageConfig
-from graftmt.training.distribution import Processes
+from graftmt.training.distribution import AnyBatch, Processes
 from graftmt.training.journal import Journal
-from graftmt.training.optimization import learning_rate, make_optimizer, smoothed_loss
+from graftmt.training.optimization import learning_rate, make_optimizer, packed_loss, smoothed_loss
 from graftmt.training.pace import Pace
 from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
@@ -99,6 +99,8 @@ class Trainer:
         except Stopped:
             if saved != state.step:
                 self._save(state, optimizer, pace)
+            best = f", best so far at step {state.best_step:,}" if state.best_step else ""
+            self.report.message(f"stopped at step {state.step:,} of {self.stage.steps:,}{best}")
             raise
         finally:
             stream.close()
@@ -113,12 +115,23 @@ class Trainer:
         rows = max(33, self.stage.batch_tokens // 40)
         source, target = (torch.full((rows, length), 4, device=self.model.device) for length in (40, 37))
         with torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-            loss = self.loss_function(self.model, source, target, target, self.stage.label_smoothing)
+            if self.stage.packed:  # all batches have the shape of the first
+                loss = self._loss(self.maker.make(*self.plan.pairs(0)).to(self.model.device))
+            else:
+                loss = self.loss_function(self.model, source, target, target, self.stage.label_smoothing)
         loss.backward()
         optimizer.zero_grad(set_to_none=True)
         self.report.message(f"compiled in {time.monotonic() - started:.0f} s")
 
-    def _update(self, update: list[Batch], optimizer: torch.optim.Optimizer, step: int) -> Tensor:
+    def _loss(self, batch: AnyBatch) -> Tensor:
+        """Summed over the target tokens of a batch that is on the device."""
+        smoothing = self.stage.label_smoothing
+        if isinstance(batch, PackedBatch):
+            return packed_loss(self.model, batch, smoothing)
+        source = aligned(batch.source, self.model.config.padding_id) if self.config.compile else batch.source
+        return self.loss_function(self.model, source, batch.decoder_input, batch.labels, smoothing)
+
+    def _update(self, update: Sequence[AnyBatch], optimizer: torch.optim.Optimizer, step: int) -> Tensor:
         """One step of the optimiser over one or several batches; returns the mean loss of a target token."""
         self.model.train()
         # Dropout is a function of (seed, stage, step) too: nothing of the random state needs to be stored.
@@ -128,11 +141,8 @@ class Trainer:
         for part in map(self.team.share, update):
             if part is None:
                 continue
-            batch = part.to(self.model.device)
-            source = aligned(batch.source, self.model.config.padding_id) if self.config.compile else batch.source
             with torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-                smoothing = self.stage.label_smoothing
-                loss = self.loss_function(self.model, source, batch.decoder_input, batch.labels, smoothing) / tokens
+                loss = self._loss(part.to(self.model.device)) / tokens
             loss.backward()
             total += loss.detach()
         total = self.team.sum_gradients(self.parameters.values(), total)
@@ -177,8 +187,9 @@ class Trainer:
             batch = self.maker.make(*self.plan.pairs(micro))
             for row, (direction, line) in enumerate(zip(batch.directions, batch.lines, strict=True)):
                 codec, start = self.maker.codec, len(self.maker.codec.source_prefix(*direction))
-                source = codec.source_tokenizer(direction.source).decode(batch.source[row, start:].tolist())
-                target = codec.target_tokenizer(direction.target).decode(batch.labels[row].tolist())
+                source_ids, label_ids = batch.pair(row)
+                source = codec.source_tokenizer(direction.source).decode(source_ids[start:])
+                target = codec.target_tokenizer(direction.target).decode(label_ids)
                 examples.append({"direction": str(direction), "line": line + 1, "source": source, "target": target})
         path = self.config.run / "bad-batch.json"
         write_json(path, {"stage": self.stage.name, "step": step + 1, "problem": problem, "examples": examples})
@@ -253,16 +264,24 @@ def forgetting(validations: list[dict[str, Any]]) -> str:
     This is the paper's language-code forgetting (its Figure 3): parameters of the encoder that only ever see one code
     learn to do without it.
     """
-    seen = [entry["watched"]["chrf"] for entry in validations if "chrf" in entry.get("watched", {})]
-    if len(seen) < 2 or max(seen) < 10 or seen[-1] >= FORGOTTEN * max(seen):
+    both = [(entry["watched"]["chrf"], entry["chrf"]) for entry in validations if "chrf" in entry.get("watched", {})]
+    if not _forgotten(both) or _forgotten(both[:-1]):  # the latter: said before
         return ""
-    if len(seen) > 2 and seen[-2] < FORGOTTEN * max(seen[:-1]):
-        return ""  # said before
+    (watched, trained), best = both[-1], max(zero_shot for zero_shot, _ in both)
     return (
-        f"zero-shot directions fall: chrF {seen[-1]:.1f} after {max(seen):.1f}. The other language codes are being forgotten, "
-        "since training sees one of them only. Train with more languages (--with), or tune less of the encoder: `embed` or "
-        "`embed + enc-norm + enc-biases`."
+        f"zero-shot directions fall: chrF {watched:.1f} after {best:.1f}, while the trained ones are at {trained:.1f}. The "
+        "other language codes are being forgotten, since training sees one of them only. Train with more languages (--with), "
+        "or tune less of the encoder: `embed` or `embed + enc-norm + enc-biases`."
     )
+
+
+def _forgotten(both: list[tuple[float, float]]) -> bool:
+    """Whether the last zero-shot score is far below the best one, and the last trained score is not: chrF of each."""
+    if len(both) < 2:
+        return False
+    watched, trained = both[-1]
+    best_watched, best_trained = max(pair[0] for pair in both), max(pair[1] for pair in both)
+    return best_watched >= 10 and watched < FORGOTTEN * best_watched and trained >= FORGOTTEN * best_trained
 
 
 def aligned(source: Tensor, padding_id: int) -> Tensor:

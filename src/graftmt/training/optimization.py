@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graftmt.data import PackedBatch
 from graftmt.model import Transformer
 from graftmt.training.configuration import StageConfig
 from graftmt.training.fused_loss import fused_loss
@@ -27,6 +28,18 @@ def smoothed_loss(model: Transformer, source: Tensor, decoder_input: Tensor, lab
         ignore_index=model.config.padding_id,
         label_smoothing=smoothing,
         reduction="sum",
+    )
+
+
+def packed_loss(model: Transformer, batch: PackedBatch, smoothing: float) -> Tensor:
+    """The same for sentences without padding between them."""
+    hidden = model.hidden_of_packed(batch.source, batch.target)
+    labels = batch.labels[None]
+    if model.projection.bias is None:
+        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing)
+    scores = model.projection(hidden)[0].float()
+    return F.cross_entropy(
+        scores, batch.labels, ignore_index=model.config.padding_id, label_smoothing=smoothing, reduction="sum"
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from graftmt.data import Batch
+from graftmt.data import Batch, PackedBatch
 from graftmt.training.checkpoints import RunState
 
 
@@ -27,11 +27,11 @@ class Pace:
         yield
         self.waited += time.monotonic() - started
 
-    def count(self, update: list[Batch]) -> None:
+    def count(self, update: Sequence[Batch | PackedBatch]) -> None:
         for batch in update:
             self.target += batch.target_tokens
             self.source += batch.source_tokens
-            self.padded += batch.source.numel() + batch.labels.numel()
+            self.padded += batch.size
 
     def exclude(self, seconds: float) -> None:
         self.since += seconds

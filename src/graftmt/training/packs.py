@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +36,7 @@ class PackJob:
     """A pack that is ready to train: its text, its first values and the model that it is a part of."""
 
     config: PackConfig
+    base: Base
     pack: Pack
     composition: Composition
     prepared: Prepared
@@ -145,14 +147,19 @@ def prepare_pack(
         validator, names = _validator(config, base, valid, composition, tokenizers, quiet)
         digest.update(" ".join(cache_key(valid.files[name], tokenizers[name]) for name in names).encode())
     prepared = Prepared(composition.codec, tokenized, validator, digest.hexdigest(), config.data.max_length)
-    return PackJob(config, pack, composition, prepared)
+    return PackJob(config, base, pack, composition, prepared)
 
 
 def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Subwords:
     """The new languages' own subword model, made once in a run's folder: `merges` for each language, T=5 among several."""
     options = replace(config.subwords, merges=config.subwords.merges * len(config.languages))
     new = Corpus(train.folder, train.split, {language: train.files[language] for language in config.languages})
-    return run_subwords(config.run, options, new, say)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        subwords = run_subwords(config.run, options, new, say)
+    for warning in caught:  # such as of a text too small for so many merges; where in our code it arose is no one's concern
+        say(str(warning.message))
+    return subwords
 
 
 def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
@@ -223,21 +230,19 @@ def _validator(
     options = config.validation
     trained = pack_directions(config, config.stages[0])
     known = (*config.languages, *base.languages)
-    directions = [parse_direction(text, known) for text in options.directions] or [
-        direction for direction in trained if set(direction) <= set(valid.languages)
-    ][:8]
+    named = [parse_direction(text, known) for text in options.directions]
+    directions = named or with_lines(valid, trained)[:8]
     if not directions:
         raise LanguageError(
             f"the {valid.split!r} split in {valid.folder} has text in {', '.join(valid.languages)}: none of the trained "
             f"directions {', '.join(map(str, trained))}."
         )
     if options.watch is None:
-        others = [
-            language for language in base.languages if language in valid.languages and language not in config.data.partners
-        ]
-        spread = others[:: max(1, len(others) // WATCHED)][:WATCHED]
         new = config.languages[0]
-        watched = [Direction(*((new, other) if config.side == "source" else (other, new))) for other in spread]
+        others = [name for name in base.languages if name not in config.data.partners]
+        untrained = [Direction(*((new, other) if config.side == "source" else (other, new))) for other in others]
+        possible = with_lines(valid, untrained)
+        watched = possible[:: max(1, len(possible) // WATCHED)][:WATCHED]
     else:
         watched = [parse_direction(text, known) for text in options.watch]
     for direction in (*directions, *watched):
@@ -262,6 +267,21 @@ def _validator(
         watched=watched,
     )
     return validator, names
+
+
+def with_lines(corpus: Corpus, directions: Sequence[Direction]) -> list[Direction]:
+    """The directions for which at least one line has text on both sides.
+
+    A language may be there without a line in common with the new one, as in text that is aligned through English only.
+    """
+    languages = {language for direction in directions for language in direction if language in corpus.languages}
+    if not languages:
+        return []
+    filled = {
+        language: {row for row, line in enumerate(lines) if line.strip()}
+        for language, lines in corpus.texts(sorted(languages)).items()
+    }
+    return [d for d in directions if set(d) <= filled.keys() and not filled[d.source].isdisjoint(filled[d.target])]
 
 
 def _translations(

@@ -15,8 +15,18 @@ import torch
 from torch import nn
 
 from graftmt.configuration import to_mapping, to_yaml
-from graftmt.data import BatchMaker, BatchPlan, Corpus, Direction, PairSampler, TokenizedCorpus, unknown_rates
-from graftmt.errors import DataError
+from graftmt.data import (
+    BatchMaker,
+    BatchPlan,
+    Corpus,
+    Direction,
+    PackedMaker,
+    PackedPlan,
+    PairSampler,
+    TokenizedCorpus,
+    unknown_rates,
+)
+from graftmt.errors import ConfigError, DataError
 from graftmt.files import atomic_file, exclusive, read_json, write_json, write_text
 from graftmt.model import Transformer
 from graftmt.progress import progress
@@ -176,7 +186,7 @@ def run_stages(
                     model=model,
                     parameters=parameters,
                     plan=plan,
-                    maker=BatchMaker(prepared.train, prepared.codec),
+                    maker=batch_maker(config, prepared, stage, model, team),
                     validator=prepared.validator,
                     checkpoints=checkpoints,
                     journal=journal,
@@ -214,7 +224,16 @@ def batch_plan(config: RunConfig, prepared: Prepared, number: int, directions: l
         max_length=prepared.max_length,
         seed=mix_seed(config.seed, 1000 + number),
     )
-    return BatchPlan(sampler, prepared.train, max_tokens=stage.batch_tokens)
+    kind = PackedPlan if stage.packed else BatchPlan
+    return kind(sampler, prepared.train, max_tokens=stage.batch_tokens)
+
+
+def batch_maker(config: RunConfig, prepared: Prepared, stage: StageConfig, model: Transformer, team: Processes) -> BatchMaker:
+    if not stage.packed:
+        return BatchMaker(prepared.train, prepared.codec)
+    if team.size > 1 or (model.device.type == "cuda" and config.precision != "bf16"):
+        raise ConfigError("packed=true works in one process and, on a GPU, with precision=bf16; leave it out here.")
+    return PackedMaker(prepared.train, prepared.codec, stage.batch_tokens, prepared.max_length + 2)
 
 
 def report_unknown(corpus: TokenizedCorpus, rows: int, say: Say) -> None:
