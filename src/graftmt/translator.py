@@ -295,32 +295,47 @@ class Translator:
         directions: Sequence[Direction],
         *,
         lines: int | None = None,
+        pairs: int | None = None,
         pivot: str | None = None,
+        source_pack: str | None = None,
+        target_pack: str | None = None,
         options: SearchOptions | None = None,
         tokenize: str | None = None,
         on_batch: OnBatch | None = None,
     ) -> list[Evaluation]:
-        """BLEU and chrF of each direction on the first `lines` lines of a split that have text on both sides.
+        """BLEU and chrF of each direction, of those of the split's first `lines` lines that have text on both sides.
 
-        With a `pivot`, directions that neither come from it nor lead to it go through it.
+        `pairs`: at most so many of them for a direction, none far longer than a sentence. With a `pivot`, directions that
+        neither come from it nor lead to it go through it. A pack that is named is used for the directions of its languages,
+        and the others do without it.
         """
         texts = corpus.texts(sorted({language for direction in directions for language in direction}), lines)
         numbered = {
             direction: [
                 (number, *pair)
                 for number, pair in enumerate(zip(texts[direction.source], texts[direction.target], strict=True), 1)
-                if all(map(str.strip, pair))
-            ]
+                if all(map(str.strip, pair)) and (pairs is None or len(pair[0]) <= LONGEST_SOURCE // 2)
+            ][:pairs]
             for direction in directions
         }
-        pairs = {direction: [(source, target) for _, source, target in found] for direction, found in numbered.items()}
-        for direction, found in pairs.items():
-            self.check_direction(*direction, pivot)
+        chosen = {
+            direction: (
+                self._pack_named(source_pack, "source", direction.source),
+                self._pack_named(target_pack, "target", direction.target),
+            )
+            for direction in directions
+        }
+        for direction, found in numbered.items():
+            self.check_direction(*direction, pivot, *chosen[direction])
             if not found:
                 raise DataError(
                     f"the {corpus.split!r} split in {corpus.folder} has no line with text on both sides of {direction}."
                 )
-        requests = [Request(source, *direction, pivot) for direction, found in pairs.items() for source, _ in found]
+        requests = [
+            Request(source, *direction, pivot, *chosen[direction])
+            for direction, found in numbered.items()
+            for _, source, _ in found
+        ]
         try:
             outputs = iter(self.translate_requests(requests, options, on_batch))
         except LongLine as error:
@@ -328,11 +343,24 @@ class Translator:
             where = f"line {number} of the {requests[error.index].source!r} text of {corpus.split!r} in {corpus.folder}"
             raise error.at(where) from None
         texts_of = [
-            ([source for source, _ in found], [next(outputs)[0].text for _ in found], [reference for _, reference in found])
-            for found in pairs.values()
+            ([source for _, source, _ in found], [next(outputs)[0].text for _ in found], [target for _, _, target in found])
+            for found in numbered.values()
         ]
-        jobs = [(hypotheses, references, *d, tokenize) for d, (_, hypotheses, references) in zip(pairs, texts_of, strict=True)]
+        jobs = [
+            (hypotheses, references, *direction, tokenize)
+            for direction, (_, hypotheses, references) in zip(numbered, texts_of, strict=True)
+        ]
         return [Evaluation(scores, *texts) for scores, texts in zip(score_all(jobs), texts_of, strict=True)]
+
+    def _pack_named(self, name: str | None, side: Side, language: str) -> str | None:
+        """The pack of this name where it is one for the language; a name that no pack of the side has is an error."""
+        if name is None:
+            return None
+        known = [own for own, pack in self.packs.items() if pack.side == side]
+        if name not in known:
+            hint = nearest(name, known) or ";"
+            raise LanguageError(f"there is no {side} pack {name!r}{hint} those here: {', '.join(known) or 'none'}.")
+        return name if language in self.packs[name].languages else None
 
 
 Job = tuple[list[str], list[str], str, str, str | None]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from graftmt.packs import load_pack
 from graftmt.translator import Translator
 
 
@@ -112,3 +113,68 @@ def test_what_cannot_be_meant_is_one_paragraph_and_exit_code_1(evaluate, options
     assert (result.code, result.stdout) == (1, "")
     assert words in result.stderr
     assert "Traceback" not in result.stderr
+
+
+# Packs
+
+
+@pytest.fixture
+def with_packs(graftmt: Callable[..., Any], grafted, graft_corpus: Path) -> Callable[..., Any]:
+    """`with_packs("{el},{uk}", "-d", "el-en", …)`, four lines a direction."""
+
+    def run(packs: str, *options: str) -> Any:
+        chosen = ("-b", str(grafted.base), "-p", packs.format(**grafted._asdict()), "-c", str(graft_corpus))
+        return graftmt("evaluate", *chosen, "-q", "--beam", "1", "-n", "4", *options)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        ("to-en", {"el-en", "fr-en", "ru-en"}),
+        ("from-el", {"el-en", "el-fr", "el-ru", "el-uk"}),
+        ("english-centric", {"el-en", "en-uk", "en-fr", "fr-en", "en-ru", "ru-en"}),
+        ("el-uk,en-uk", {"el-uk", "en-uk"}),
+    ],
+)
+def test_a_view_means_what_base_and_packs_can_translate(with_packs, grafted, view: str, expected: set[str]) -> None:
+    result = with_packs("{el},{uk}", "-d", view, "--json")
+    assert (result.code, result.stderr) == (0, "")
+    report = json.loads(result.stdout)
+    assert report["directions"].keys() == expected
+    assert report["packs"] == {
+        "el-source": load_pack(grafted.el).fingerprint,
+        "uk-target": load_pack(grafted.uk).fingerprint,
+    }
+
+
+def test_a_direction_that_is_named_and_not_possible_is_an_error(with_packs) -> None:
+    for directions in ("uk-el", "el-uk,uk-el"):
+        result = with_packs("{el},{uk}", "-d", directions)
+        assert (result.code, result.stdout) == (1, "")
+        assert "'uk' is installed as a target only" in result.stderr
+
+
+def test_through_another_language_the_table_says_so(with_packs) -> None:
+    assert "test, beam 1, through en" in with_packs("{el},{uk}", "-d", "el-uk", "--through", "en").stdout
+    report = json.loads(with_packs("{el},{uk}", "-d", "el-uk,el-en", "--through", "en", "--json").stdout)
+    direct = json.loads(with_packs("{el},{uk}", "-d", "el-en", "--json").stdout)
+    assert report["through"] == "en"
+    assert report["directions"]["el-en"] == direct["directions"]["el-en"]  # leads to it already
+    unknown = with_packs("{el}", "-d", "el-fr", "--through", "it")
+    assert unknown.code == 1
+    assert "'it' is neither in the base" in unknown.stderr
+
+
+def test_of_several_packs_for_a_language_one_is_named(with_packs) -> None:
+    both = "a={el},b={other},{uk}"
+    ambiguous = with_packs(both, "-d", "el-en,en-fr")
+    assert ambiguous.code == 1
+    assert "has several packs: a, b. Say which one with --source-pack" in ambiguous.stderr
+    found = json.loads(with_packs(both, "-d", "el-en,en-fr,en-uk", "--source-pack", "b", "--json").stdout)["directions"]
+    alone = json.loads(with_packs("{other},{uk}", "-d", "el-en,en-fr,en-uk", "--json").stdout)["directions"]
+    assert found == alone
+    misspelt = with_packs(both, "-d", "el-en", "--target-pack", "bb")
+    assert misspelt.code == 1
+    assert "there is no target pack 'bb'" in misspelt.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graftmt.base import Base
+from graftmt.packs import load_pack, save_pack
 
 
 def test_a_base_is_described(graftmt, toy_base: Path) -> None:
@@ -89,3 +90,52 @@ def test_the_curves_of_a_run_can_be_plotted(graftmt, toy_run: Path, tmp_path: Pa
     nothing = graftmt("inspect", str(toy_run / "base"), "--plot", str(tmp_path / "none"))
     assert nothing.code == 1
     assert "no log.jsonl" in nothing.stderr
+
+
+@pytest.mark.parametrize("kind", ["folder", "archive"])
+def test_a_pack_is_described(graftmt, grafted, tmp_path: Path, kind: str) -> None:
+    pack, path = load_pack(grafted.other), grafted.other
+    if kind == "archive":
+        path = tmp_path / "el.graftpack"
+        save_pack(pack, path, Base.load(grafted.base).model.config)
+    facts = json.loads(graftmt("inspect", str(path), "--json").stdout)
+    assert (facts["kind"], facts["side"], facts["languages"]) == ("pack", "source", ["el"])
+    assert (facts["fingerprint"], facts["base"]) == (pack.fingerprint, Base.load(grafted.base).fingerprint)
+    assert facts["recipe"] == "embed + enc-adapters-all(4)"
+    assert facts["unchanged"] is True
+    assert facts["parameters"] == pack.size == sum(facts["parameters_of"].values())
+    assert {"embedding", "encoder.adapters.0", "encoder.adapters.2"} <= facts["parameters_of"].keys()
+    assert sum(facts["initialisation"].values()) == facts["rows"]
+    shown = graftmt("inspect", str(path))
+    assert shown.code == 0
+    assert pack.fingerprint in shown.stdout
+    assert "unchanged        │ yes" in shown.stdout
+
+
+def test_a_pack_s_scores_are_a_line_each(graftmt, grafted, tmp_path: Path) -> None:
+    pack = load_pack(grafted.el)
+    pivot = {"through": "en", "bleu": 3.0, "chrf": 40.0}
+    pack.card["scores"] = {"el-fr": {"bleu": 2.0, "chrf": 31.25, "lines": 4, "zero_shot": True, "pivot": pivot}}
+    save_pack(pack, tmp_path / "pack", Base.load(grafted.base).model.config)
+    shown = graftmt("inspect", str(tmp_path / "pack")).stdout
+    assert "el-fr: bleu 2, chrf 31.25, lines 4, zero_shot yes, pivot (through en, bleu 3, chrf 40)" in shown
+
+
+def test_the_run_of_a_pack_is_described(graftmt, grafted) -> None:
+    run = grafted.el.parent
+    facts = json.loads(graftmt("inspect", str(run), "--json").stdout)
+    assert (facts["kind"], facts["step"], facts["pack"]) == ("run", "2 of 2", str(run / "pack"))
+    assert (facts["languages"], facts["side"], facts["recipe"]) == (["el"], "source", "embed")
+
+
+def test_a_changed_pack_and_a_file_that_is_none_are_errors(graftmt, grafted, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(grafted.el, tmp_path / "copy"))
+    document = json.loads((copy / "pack.json").read_text(encoding="utf-8"))
+    (copy / "pack.json").write_text(json.dumps({**document, "languages": ["uk"]}), encoding="utf-8")
+    result = graftmt("inspect", str(copy))
+    assert (result.code, result.stdout) == (1, "")
+    assert "the pack was changed or damaged" in result.stderr
+    (tmp_path / "notes.txt").write_text("el\n", encoding="utf-8")
+    result = graftmt("inspect", str(tmp_path / "notes.txt"))
+    assert (result.code, result.stdout) == (1, "")
+    assert "notes.txt is a file, and not that of a pack" in result.stderr

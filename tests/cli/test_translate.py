@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import select
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from graftmt.base import Base
+from graftmt.decoding import SearchOptions
 from graftmt.errors import GraftError
+from graftmt.packs import load_pack, save_pack
 from graftmt.translator import Translator
 
 TIMEOUT = 60.0
@@ -205,3 +209,95 @@ def test_an_error_ends_it_while_the_input_is_open_and_output_is_utf8_in_any_loca
     assert running.wait(timeout=TIMEOUT) == 1
     assert running.stdout.read().decode("utf-8") == f"{expected[0]}\n"
     assert running.stderr.read().startswith(b"graftmt: standard input, line 2, has ")
+
+
+# Packs
+
+
+@pytest.fixture
+def with_packs(graftmt: Callable[..., Any], grafted) -> Callable[..., Any]:
+    """`with_packs("{el},{uk}", "-s", "el", …)`: two lines of Greek, translated greedily."""
+
+    def run(packs: str, *options: str, stdin: bytes = "κεκε λαμα\nραρα\n".encode()) -> Any:
+        chosen = packs.format(**grafted._asdict())
+        return graftmt("translate", "-b", str(grafted.base), "--packs", chosen, "--beam", "1", *options, stdin=stdin)
+
+    return run
+
+
+@pytest.mark.parametrize("pivot", [None, "en"])
+def test_packs_open_directions_and_combine(with_packs, grafted, pivot: str | None) -> None:
+    lines = ["κεκε λαμα", "ραρα"]
+    translator = Translator(grafted.base, [grafted.el, grafted.uk])
+    for source, target in (("el", "fr"), ("el", "uk"), ("en", "uk")):
+        expected = translator.translate(lines, source=source, target=target, pivot=pivot, options=SearchOptions(beam=1))
+        result = with_packs("{el},{uk}", "-s", source, "-t", target, *(["--pivot", pivot] if pivot else []))
+        assert result == (0, "".join(f"{line}\n" for line in expected), "")
+
+
+def test_an_archive_serves_as_well_as_a_folder(with_packs, grafted, tmp_path: Path) -> None:
+    archive = tmp_path / "el.graftpack"
+    save_pack(load_pack(grafted.el), archive, Base.load(grafted.base).model.config)
+    assert with_packs(str(archive), "-s", "el", "-t", "fr") == with_packs("{el}", "-s", "el", "-t", "fr")
+
+
+def test_of_several_packs_for_a_language_one_is_named(with_packs) -> None:
+    both = "a={el},b={other},{uk}"
+    ambiguous = with_packs(both, "-s", "el", "-t", "fr")
+    assert ambiguous.code == 1
+    assert "'el' as source has several packs: a, b. Say which one with --source-pack" in ambiguous.stderr
+    for name, alone in (("a", "{el}"), ("b", "{other}")):
+        assert with_packs(both, "-s", "el", "-t", "fr", "--source-pack", name) == with_packs(alone, "-s", "el", "-t", "fr")
+    assert with_packs(both, "-s", "en", "-t", "uk").code == 0
+
+
+@pytest.mark.parametrize(
+    ("packs", "options", "words"),
+    [
+        ("{el},{other}", ["-s", "el", "-t", "fr"], "two packs for el as source: give each a name (NAME=PATH"),
+        ("a={el},a={other}", ["-s", "el", "-t", "fr"], "is the second pack with the name 'a'"),
+        ("a=,{el}", ["-s", "el", "-t", "fr"], "'a=' has no path"),
+        ("{el}", ["-s", "en", "-t", "el"], "'el' is installed as a source only"),
+        ("{uk}", ["-s", "uk", "-t", "en"], "'uk' is installed as a target only"),
+        ("{el}", ["-s", "kab", "-t", "en"], "nor in a pack here (installed: el); make one with `graftmt add kab`"),
+        ("{el}", ["-s", "el", "-t", "en", "--source-pack", "x"], "the pack 'x' is not one for 'el' as source"),
+        ("{el},{uk}", ["-s", "el", "-t", "en", "--target-pack", "uk-target"], "as target it takes no pack"),
+        ("{el}", ["-s", "el", "-t", "en", "--pivot", "it"], "'it' is neither in the base"),
+        ("nowhere", ["-s", "el", "-t", "en"], "there is no pack nowhere"),
+        ("{base}", ["-s", "el", "-t", "en"], "is not a pack, for it has no pack.json"),
+    ],
+)
+def test_packs_that_do_not_serve_are_one_paragraph_and_exit_code_1(
+    with_packs, packs: str, options: list[str], words: str
+) -> None:
+    result = with_packs(packs, *options)
+    assert (result.code, result.stdout) == (1, "")
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_pack_of_another_base_is_refused(with_packs, graft_base: Callable[..., Path]) -> None:
+    result = with_packs("{el}", "-b", str(graft_base("post")), "-s", "el", "-t", "en")
+    assert (result.code, result.stdout) == (1, "")
+    assert "the pack el (source) was made for the base" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda content: content[: len(content) // 2], "truncated or damaged"),
+        (lambda content: content[:-1] + bytes([content[-1] ^ 1]), "was changed or damaged after it was made"),
+    ],
+)
+def test_a_damaged_pack_is_refused(with_packs, grafted, tmp_path: Path, damage: Callable[[bytes], bytes], words: str) -> None:
+    copy = Path(shutil.copytree(grafted.el, tmp_path / "copy"))
+    path = copy / "pack.safetensors"
+    path.write_bytes(damage(path.read_bytes()))
+    result = with_packs(str(copy), "-s", "el", "-t", "en")
+    assert (result.code, result.stdout) == (1, "")
+    assert words in result.stderr
+
+
+def test_a_path_with_an_equals_sign_is_a_path_where_it_exists(with_packs, grafted, tmp_path: Path) -> None:
+    copy = shutil.copytree(grafted.el, tmp_path / "lr=0.1")
+    assert with_packs(str(copy), "-s", "el", "-t", "fr") == with_packs("{el}", "-s", "el", "-t", "fr")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graftmt.model import Transformer, named_size
-from graftmt.model.embeddings import sinusoidal_positions
+from graftmt.model.embeddings import Positions, sinusoidal_positions
 
 MakeModel = Callable[..., Transformer]
 MakeBatch = Callable[..., Tensor]
@@ -123,6 +123,20 @@ def test_positions_grow_beyond_the_table(make_model: MakeModel, make_batch: Make
     torch.testing.assert_close(model(source[:, :20], target[:, :10]), short)
     torch.testing.assert_close(model.positions.table[:512], sinusoidal_positions(512, 32, 2))
     torch.testing.assert_close(model(source, target), grown)
+
+
+def test_positions_may_grow_under_several_threads_at_once() -> None:
+    """A thread that grows the table must not see the shorter one that another puts in its place in between."""
+
+    class Contested(Positions):
+        """Each time the table is set, another thread has just set a short one."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value[:5] if name == "table" else value)
+
+    positions = Contested(16, 2, length=4)
+    x = torch.zeros(1, 40, 16)
+    torch.testing.assert_close(positions(x)[0], sinusoidal_positions(40, 16, 2))
 
 
 def test_positions_start_at_their_offset() -> None:

@@ -327,6 +327,23 @@ def test_a_base_without_english_asks_for_a_code_to_start_from(graft_base: Callab
         create_pack(base, side="target", languages=["el"], recipe=Recipe.parse("embed"), subwords=subwords)
 
 
+@pytest.mark.parametrize("start", ["overlap", "random"])
+def test_the_output_bias_starts_from_the_base_s_where_the_rows_do(
+    graft_base: Callable[..., Path], subwords: Subwords, start: str
+) -> None:
+    base = Base.load(graft_base(embeddings="separate", output_bias=True))
+    pack = create_pack(base, side="target", languages=("el",), recipe=Recipe.parse(f"embed + init:{start}"), subwords=subwords)
+    known = {symbol: row for row, symbol in enumerate(base.tokenizer.vocabulary.symbols)}
+    symbols = pack.tokenizer.vocabulary.symbols
+    shared = [row for row, symbol in enumerate(symbols) if symbol in known and symbol != "<pad>"]
+    assert 0 < len(shared) < len(symbols)
+    bias, theirs = pack.parameters["output.bias"], base.model.projection.bias
+    assert theirs is not None and theirs.abs().min() > 0
+    for row, symbol in enumerate(symbols):
+        expected = theirs[known[symbol]] if start == "overlap" and row in shared else 0
+        assert bias[row] == expected, symbol
+
+
 def test_a_pack_elsewhere_is_the_same_pack(base: Base, make_pack: Callable[..., Pack]) -> None:
     pack = make_pack(base)
     assert pack.to("cpu") is pack and pack.to("cpu", torch.float32) is pack

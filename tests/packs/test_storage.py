@@ -304,7 +304,7 @@ def test_tensors_that_do_not_fit_are_named(folder: Path, change: Callable[..., A
 def test_what_is_no_pack_is_refused(tmp_path: Path, graft_base: Callable[..., Path]) -> None:
     refused(tmp_path / "nowhere", "there is no pack", "graftmt add")
     refused(tmp_path / "nowhere.graftpack", "there is no pack")
-    refused(graft_base(), "not a whole pack", "pack.json")
+    refused(graft_base(), "is not a pack, for it has no pack.json; give the folder or the file of one")
     (tmp_path / "text.txt").write_text("words", encoding="utf-8")
     refused(tmp_path / "text.txt", "is not a pack")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
@@ -386,3 +386,50 @@ def test_a_full_disk_leaves_what_was_there(graft_base: Callable[..., Path], fold
         assert "File too large. Nothing that was there before has changed; free some space" in said
     assert {path.name: path.read_bytes() for path in (*folder.iterdir(), archive)} == before
     assert {path.name for path in folder.parent.iterdir()} == {folder.name, archive.name}
+
+
+# Places
+
+
+def test_a_pack_takes_the_place_of_a_pack_and_of_nothing_else(folder: Path, base: Base, tmp_path: Path) -> None:
+    pack, config = load_pack(folder), base.model.config
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "work.txt").write_text("kept", encoding="utf-8")
+    (tmp_path / "file").write_text("kept", encoding="utf-8")
+    (tmp_path / "folder.graftpack").mkdir()
+    for name in ("full", "file", "folder.graftpack"):
+        with pytest.raises(GraftError, match=r"is there already, a \w+ that is no pack; it stays as it is"):
+            save_pack(pack, tmp_path / name, config)
+    assert (tmp_path / "full" / "work.txt").read_text(encoding="utf-8") == "kept"
+    with pytest.raises(GraftError, match="is no folder"):
+        save_pack(pack, tmp_path / "file" / "pack", config)
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "empty", "new/deep", "one.graftpack", "one.graftpack"):
+        save_pack(pack, tmp_path / name, config)
+        assert load_pack(tmp_path / name).fingerprint == pack.fingerprint
+
+
+def test_the_folder_of_a_run_hints_at_the_pack_in_it(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run" / "pack")
+    refused(tmp_path / "run", f"did you mean {tmp_path / 'run' / 'pack'}?")
+
+
+def test_the_card_compares_with_the_pivot_and_with_the_parent(folder: Path, base: Base, tmp_path: Path) -> None:
+    pack = load_pack(folder)
+    pack.card |= {
+        "scores": {
+            "el-en": {"bleu": 1.0, "chrf": 2.0, "lines": 3, "zero_shot": False},
+            "el-fr": {"bleu": 4.0, "chrf": 5.0, "lines": 6, "zero_shot": True, "pivot": {"through": "en", "chrf": 7.0}},
+        },
+        "parent": {"fingerprint": "f", "version": 1, "scores_here": {"el-en": {"chrf": 1.5}}},
+        "target_tokens": 12345,
+    }
+    save_pack(pack, tmp_path / "pack", base.model.config)
+    card = (tmp_path / "pack" / "README.md").read_text(encoding="utf-8")
+    for line in (
+        "| direction |  | BLEU | chrF | lines | chrF through en | chrF before |",
+        "| el-en | trained | 1.0 | 2.0 | 3 |  | 1.5 |",
+        "| el-fr | zero-shot | 4.0 | 5.0 | 6 | 7.0 |  |",
+        "| target tokens | 12,345 |",
+    ):
+        assert line in card.splitlines()

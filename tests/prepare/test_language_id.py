@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from graftmt.prepare.language_id import EXAMPLES, detector_code, wrong_language_share
+from graftmt.errors import ConfigError
+from graftmt.prepare import language_id
+from graftmt.prepare.language_id import EXAMPLES, LanguageFilter, detector_code, wrong_language_share
 
 GREEK = [f"Η γρήγορη καφέ αλεπού πηδά πάνω από το τεμπέλικο σκυλί αριθμός {number}" for number in range(80)]
 FRENCH = [f"Le chien paresseux regarde passer le renard dans la forêt numéro {number}" for number in range(20)]
@@ -78,13 +81,27 @@ def test_a_language_the_detector_does_not_know_is_said_to_be_so() -> None:
 
 
 def test_without_the_detector_the_reason_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from graftmt.adding import language_id
-
-    language_id._detector.cache_clear()
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    check = wrong_language_share(GREEK, "el")
-    assert check.share is None
-    assert "pip install 'graftmt[prepare]'" in check.reason
+    language_id._detector.cache_clear()
+    for candidates in ((), ("el", "fr")):
+        check = wrong_language_share(GREEK, "el", candidates=candidates)
+        assert check.share is None
+        assert "pip install 'graftmt[prepare]'" in check.reason
+
+
+def test_candidates_are_all_that_it_chooses_among() -> None:
+    # Among these Portuguese is nearest to Spanish; Greek, which is none of them, is still itself.
+    assert wrong_language_share(PORTUGUESE, "pt").share == 0
+    check = wrong_language_share([*PORTUGUESE, *FRENCH], "fr", candidates=("es", "el"))
+    assert check.share == pytest.approx(0.6)
+    assert all(example.startswith("es: ") for example in check.examples)
+    assert wrong_language_share(GREEK, "el", candidates=("fr", "pt_br")).share == 0
+
+
+def test_a_language_unknown_to_the_detector_stays_so_among_candidates() -> None:
+    assert wrong_language_share(GREEK, "tlh", candidates=("el", "fr")).reason == "the language detector does not know tlh"
+    # Candidates it does not know are left out; too few are no choice, and it chooses among all.
+    assert wrong_language_share([*GREEK, *FRENCH], "el", candidates=("tlh",)).share == pytest.approx(0.2)
 
 
 def test_threads_and_other_users_of_the_library_do_not_disturb_it() -> None:
@@ -98,3 +115,69 @@ def test_threads_and_other_users_of_the_library_do_not_disturb_it() -> None:
     finally:
         py3langid.set_languages(None)
     assert checks == [alone] * 8
+
+
+FILTER_LINES = {
+    "en": "The lazy dog did not see the fox that went through the forest",
+    "fr": "Le chien paresseux regarde passer le renard dans la forêt",
+    "pt_br": "O cachorro preguiçoso não viu a raposa que passou pela floresta",
+    "el": "Η γρήγορη καφέ αλεπού πηδά πάνω από το τεμπέλικο σκυλί",
+}
+
+
+@pytest.mark.parametrize("open_set", [False, True])
+def test_a_line_is_judged_by_which_language_wins(open_set: bool) -> None:
+    judge = LanguageFilter.make(list(FILTER_LINES), open_set=open_set)
+    for language, text in FILTER_LINES.items():
+        for expected in FILTER_LINES:
+            assert judge.other_language(text, expected) == ("" if expected == language else detector_code(language))
+
+
+def test_short_lines_and_code_are_not_judged() -> None:
+    judge = LanguageFilter.make(["el", "en"], open_set=True)
+    for text in ("OK", "12 345 678 901", "", "Linux", "日本"):
+        assert judge.other_language(text, "el") == ""
+    assert judge.other_language("日本語の文", "el") == "ja"  # five characters say as much as a long word
+
+
+def test_close_languages_need_a_clear_winner() -> None:
+    text = "Menu principal do sistema operacional"
+    wide = replace(LanguageFilter.make(["es", "pt"]), detector_margin=100.0)
+    assert wide.other_language(text, "es") == ""
+    assert LanguageFilter.make(["es", "pt"]).other_language(PORTUGUESE[0], "es") == "pt"
+
+
+def test_how_each_language_is_judged_is_said() -> None:
+    notes = LanguageFilter.make(["en", "pt", "pt_br", "tlh"]).notes
+    assert notes["en"] == "py3langid, among en, pt"
+    assert "cannot tell it from pt_br" in notes["pt"]
+    assert "not checked" in notes["tlh"] and "--trusted tlh=FILE" in notes["tlh"]
+    assert "among all" in LanguageFilter.make(["en", "tlh"]).notes["en"]
+
+
+def test_trusted_text_is_taken_instead_of_the_detector_and_helps_with_other_languages() -> None:
+    judge = LanguageFilter.make(["fr", "zan"], trusted={"zan": ZAN, "en": [FILTER_LINES["en"]] * 50}, sample={"fr": FRENCH * 5})
+    assert judge.classifier is not None and judge.classifier.languages == ("zan", "en", "fr")
+    assert judge.other_language(ZAN[0], "zan") == ""
+    assert judge.other_language(FRENCH[0], "zan") == "fr"
+    assert judge.other_language(FILTER_LINES["en"], "zan") == "en"
+    assert judge.other_language(ZAN[0], "fr") != ""
+
+
+ZAN = ["zanu kelimo vata pori sunat merik polu zanu vata kelimo sunat pori"] * 50
+
+
+def test_trusted_text_needs_something_to_be_told_from() -> None:
+    with pytest.raises(ConfigError, match="Give trusted text for qaa too"):
+        LanguageFilter.make(["zan", "qaa"], trusted={"zan": ZAN})
+
+
+def test_filtering_without_the_detector_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(languages: tuple[str, ...] = ()) -> None:
+        raise ImportError
+
+    monkeypatch.setattr("graftmt.prepare.language_id._detector", missing)
+    with pytest.raises(ConfigError, match="--no-language-id"):
+        LanguageFilter.make(["en", "fr"])
+    everything = LanguageFilter.make(["zan", "fr"], trusted={"zan": ZAN, "fr": FRENCH * 5})
+    assert everything.other_language(FRENCH[0], "zan") == "fr"  # with trusted text for all, nobody asks the detector

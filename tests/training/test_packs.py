@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +17,11 @@ from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.packs import Pack, load_pack, save_pack
-from graftmt.training import PackConfig, Stopped, ValidationConfig, train_pack
+from graftmt.training import PackConfig, Stopped, SubwordConfig, ValidationConfig, train_pack
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.journal import read_log
 from graftmt.training.loop import FORGOTTEN, Trainer, forgetting
-from graftmt.training.packs import pack_directions, prepare_pack
+from graftmt.training.packs import pack_directions, pack_subwords, prepare_pack
 
 Train = Callable[..., Pack]
 RECIPE = "embed + dec-last-layer + enc-adapters-last(4)"
@@ -136,11 +138,47 @@ def test_forgetting_is_said_once_when_it_happens() -> None:
     assert forgetting([]) == forgetting(history(40.0)) == forgetting(history(None, None)) == ""
     assert forgetting(history(40.0, 45.0)) == forgetting(history(40.0, 40.0 * FORGOTTEN)) == ""
     warning = forgetting(history(30.0, 40.0, 20.0))
-    assert "chrF 20.0 after 40.0" in warning and "--with" in warning and "enc-norm" in warning
+    assert "chrF 20.0 after 40.0, while the trained ones are at 50.0" in warning
+    assert "--with" in warning and "enc-norm" in warning
     assert forgetting(history(30.0, 40.0, 20.0, 10.0)) == ""  # said before
     assert forgetting(history(30.0, 40.0, 20.0, 35.0, 15.0))  # it recovered, and falls again
     assert forgetting(history(9.0, 1.0)) == ""  # nothing had been learned that could be forgotten
     assert forgetting(history(40.0, None, 20.0))
+
+
+def test_where_the_trained_directions_fall_too_nothing_is_said_of_forgetting() -> None:
+    falling = history(30.0, 40.0, 20.0)
+    falling[-1]["chrf"] = FORGOTTEN * 50.0 - 1
+    assert forgetting(falling) == ""
+    recovered = [*falling, *history(20.0)]  # the trained ones only: now it is forgetting, and had not been said
+    assert "chrF 20.0 after 40.0" in forgetting(recovered)
+    assert forgetting([*recovered, *history(20.0)]) == ""
+
+
+@pytest.mark.parametrize("partners", [("en",), ("en", "fr")])
+def test_directions_without_a_line_in_common_are_not_validated(
+    base: Base, graft_config: Callable[..., PackConfig], graft_corpus: Path, tmp_path: Path, partners: tuple[str, ...]
+) -> None:
+    corpus = Path(shutil.copytree(graft_corpus, tmp_path / "corpus"))
+    lines = (corpus / "valid.fr.txt").read_text(encoding="utf-8").splitlines()
+    (corpus / "valid.fr.txt").write_text("\n" * len(lines), encoding="utf-8")
+    train, valid = (Corpus.open(corpus, split) for split in ("train", "valid"))
+    job = prepare_pack(graft_config(tmp_path / "run", partners=partners), base, train, valid, quiet=True, say=lambda _: None)
+    validator = job.prepared.validator
+    assert validator is not None
+    assert (validator.directions, validator.watched) == ([Direction("el", "en")], [Direction("el", "ru")])
+
+
+def test_a_text_too_small_for_the_merges_is_said_in_a_line(
+    graft_config: Callable[..., PackConfig], graft_corpus: Path, tmp_path: Path
+) -> None:
+    config = graft_config(tmp_path / "run", subwords=SubwordConfig(merges=5000))
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pack_subwords(config, Corpus.open(graft_corpus, "train"), said.append)
+    assert len(said) == 2
+    assert "merges only, 5000 were asked for" in said[1]
 
 
 def test_the_warning_is_heard_and_logged(

@@ -1,4 +1,4 @@
-"""The text that a pack learns from: found, checked, paired with languages of the base, with a part held out. Layer 5."""
+"""The text that a pack learns from: found, checked, paired with languages of the base, with a part held out. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What a pack will cost before it is trained: parameters, bytes, memory and, by timing a few steps, time. Layer 5."""
+"""What a pack will cost before it is trained: parameters, bytes, memory and, by timing a few steps, time. Layer 6."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -28,24 +29,41 @@ class Estimate:
     memory: int
     """Bytes while training: base, pack, its gradients and optimiser, and the activations of one batch (GPU: as measured)."""
     steps: int
+    done: int
+    """Steps that an earlier command has done."""
     seconds: float
+    """For the steps that are left, validation not counted."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     def __str__(self) -> str:
-        minutes = self.seconds / 60
-        duration = f"{minutes:.0f} minutes" if minutes >= 2 else f"{self.seconds:.0f} seconds"
-        share = 100 * self.parameters / self.base_parameters
-        return (
-            f"{self.parameters:,} parameters ({share:.1f} % of the base's {self.base_parameters:,}), {self.bytes / 1e6:.1f} MB "
-            f"on disk, about {self.memory / 1e9:.1f} GB of memory, {self.steps:,} steps in about {duration} plus validation"
-        )
+        share = f"{100 * self.parameters / self.base_parameters:.1f} % of the base's {self.base_parameters:,}"
+        pack = f"{self.parameters:,} parameters ({share}), {size(self.bytes)} on disk"
+        left = self.steps - self.done
+        if left <= 0:
+            return f"{pack}; all {self.steps:,} steps are done"
+        steps = f"{left:,} of {self.steps:,} steps left" if self.done else f"{self.steps:,} steps"
+        return f"{pack}; about {size(self.memory)} of memory; {steps}, about {duration(self.seconds)} plus validation"
 
 
-def estimate(job: PackJob, *, precision_bytes: int = 4) -> Estimate:
-    """Times a few steps of the real job: forward and backward, no update, so that nothing of the pack has moved after."""
-    config, model = job.config, job.composition.model
+def duration(seconds: float) -> str:
+    """In the unit that people would use."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count < 1e8 else f"{count / 1e9:.1f} GB"
+
+
+def estimate(job: PackJob, *, done: int = 0) -> Estimate:
+    """Times a few steps of the real job: forward and backward, no update, so that nothing of the pack has moved after.
+
+    `done`: steps that need not be done again.
+    """
+    config, base, model = job.config, job.base.model, job.composition.model
     stage = config.stages[0]
     plan = batch_plan(config, job.prepared, 0, job.directions)
     maker = BatchMaker(job.prepared.train, job.prepared.codec)
@@ -56,7 +74,7 @@ def estimate(job: PackJob, *, precision_bytes: int = 4) -> Estimate:
     model.train()
     taken = []
     activations = 0
-    for step in range(PROBES):
+    for step in range(PROBES if done < stage.steps else 0):
         batch = maker.make(*plan.pairs(step)).to(model.device)
         started = time.monotonic()
         with (
@@ -76,16 +94,15 @@ def estimate(job: PackJob, *, precision_bytes: int = 4) -> Estimate:
         parameter.grad = None
     model.eval()
     parameters = job.pack.size
-    base = sum(p.numel() * p.element_size() for p in model.parameters())
-    memory = torch.cuda.max_memory_allocated() if on_gpu else base + activations
-    seconds = sum(taken[1:]) / (PROBES - 1) * stage.accumulate * stage.steps
-    total = sum(p.numel() for p in model.parameters())
-    subwords = len(job.pack.tokenizer.subwords.model_bytes)
+    resident = sum(p.numel() * p.element_size() for p in base.parameters()) + 4 * parameters
+    memory = torch.cuda.max_memory_allocated() if on_gpu else resident + activations
+    stored = {"fp32": 4, "bf16": 2, "fp16": 2}[config.store_dtype]
     return Estimate(
         parameters=parameters,
-        base_parameters=total - parameters,
-        bytes=parameters * precision_bytes + subwords,
+        base_parameters=sum(p.numel() for p in base.parameters()),
+        bytes=parameters * stored + len(job.pack.tokenizer.subwords.model_bytes),
         memory=memory + 12 * parameters,
         steps=stage.steps,
-        seconds=seconds,
+        done=done,
+        seconds=fmean(taken[1:]) * stage.accumulate * (stage.steps - done) if taken else 0.0,
     )

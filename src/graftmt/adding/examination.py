@@ -1,4 +1,4 @@
-"""What the text for a pack looks like before it is trained on, in figures and, where something is amiss, in words. Layer 5."""
+"""What the text for a pack looks like before it is trained on, in figures and, where something is amiss, in words. Layer 6."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftmt.adding.corpus import AddCorpus, hash_lines, usable_lines
-from graftmt.prepare.language_id import LanguageCheck, wrong_language_share
 from graftmt.data import Corpus, Direction
+from graftmt.prepare.language_id import LanguageCheck, wrong_language_share
 from graftmt.text import Tokenizer
 from graftmt.text.casing import lowercase
 
@@ -204,7 +204,7 @@ def _language_warnings(languages: Mapping[str, LanguageExamination]) -> Iterator
         if found.lines < SMALL:
             yield (
                 f"There is little text in {language}: {found.lines:,} lines, where {SMALL:,} or more are better. "
-                "Expect modest translations; more text, or back-translated text (--augment), helps most."
+                "Expect modest translations; more text, or back-translated text (`graftmt augment`), helps most."
             )
         if found.copies > TOLERATED_COPIES:
             yield (
@@ -214,7 +214,8 @@ def _language_warnings(languages: Mapping[str, LanguageExamination]) -> Iterator
         if under_pack is not None and under_pack.unknown_rate > TOLERATED_UNKNOWN_RATE:
             yield (
                 f"The pack's own vocabulary does not know {_percent(under_pack.unknown_rate)} of the tokens in {language}; "
-                "look for rare or stray characters in the text, or let the vocabulary keep rarer characters."
+                "look for stray characters in the text, or keep the rare ones with subwords.min_character_count=2 or "
+                "subwords.byte_fallback=true at the end of the command."
             )
 
 

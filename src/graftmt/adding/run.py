@@ -1,66 +1,33 @@
-"""`graftmt add`: look at the text, say what it will cost, train the pack, judge it, write all of that on its card. Layer 5."""
+"""`graftmt add`: look at the text, say what it will cost, train the pack, judge it, write all of that on its card. Layer 6."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from graftmt.adding.corpus import AddCorpus, open_add_corpus
-from graftmt.adding.estimate import Estimate, estimate
+from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
+from graftmt.adding.request import AddOptions, check_early, choose_steps, make_config, recipe_of, run_folder
 from graftmt.adding.verdict import Verdict, judge
+from graftmt.augmentation import augment_training
 from graftmt.base import Base, choose_device
-from graftmt.configuration import apply_overrides, from_mapping, to_mapping
+from graftmt.configuration import differences, to_mapping
 from graftmt.errors import ConfigError
-from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack, pack_tokenizer, save_pack
+from graftmt.files import exclusive, read_json
+from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.training import PackConfig, train_pack
-from graftmt.training.packs import PackJob, check_parent, pack_subwords, resolved_recipe
+from graftmt.training.checkpoints import Checkpoints, as_today
+from graftmt.training.configuration import MAY_CHANGE
+from graftmt.training.packs import PackJob, pack_subwords, prepare_pack, resolved_recipe
+from graftmt.training.run import move_aside
 
 Say = Callable[[str], None]
-
-EPOCHS = 20
-FEWEST_STEPS, MOST_STEPS = 300, 20_000
-BATCH_TOKENS = {"cpu": 2048, "cuda": 16_384}
-
-
-@dataclass(frozen=True, kw_only=True)
-class AddOptions:
-    """What `graftmt add` can be asked for."""
-
-    languages: tuple[str, ...]
-    base: Path
-    train: tuple[str, ...]
-    side: Side
-    valid: tuple[str, ...] = ()
-    test: tuple[str, ...] = ()
-    partners: tuple[str, ...] | None = None
-    recipe: str | None = None
-    """By side unless given: `embed` as source, `embed + dec-last-layer + enc-adapters-last` as target."""
-    run: Path | None = None
-    output: Path | None = None
-    """Where the pack goes besides the run's folder: a folder, or a file that ends in .graftpack."""
-    steps: int | None = None
-    """Some 20 passes over the text unless given."""
-    minutes: float | None = None
-    merges: int | None = None
-    parent: Path | None = None
-    codes_from: Path | None = None
-    device: str = "auto"
-    base_precision: Literal["fp32", "bf16"] = "fp32"
-    seed: int = 1
-    test_lines: int = 200
-    beam: int = 5
-    overrides: tuple[str, ...] = ()
-    """Changes to the resolved PackConfig: stages.0.learning_rate=2e-3 …"""
-    dry_run: bool = False
-    fresh: bool = False
-    quiet: bool = False
-
-    @property
-    def folder(self) -> Path:
-        return self.run or Path("runs") / f"{'+'.join(self.languages)}-{self.side}"
 
 
 @dataclass
@@ -76,13 +43,21 @@ class AddResult:
     verdict: Verdict | None = None
     before: Verdict | None = None
     """Of the pack that was continued."""
-    notes: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """What is known before training, for a person."""
+        rows = self.examination.rows()
+        width = max(len(name) for name, _ in rows)
+        lines = ["The text:", *(f"  {name:<{width}}  {value}" for name, value in rows)]
+        return [*lines, *(f"warning: {warning}" for warning in self.examination.warnings)]
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "languages": list(self.config.languages),
             "side": self.config.side,
-            "recipe": self.config.recipe,
+            "recipe": str(self.pack.recipe) if self.pack else self.config.recipe,
+            "run": str(self.config.run),
+            "steps": self.config.stages[0].steps,
             "partners": list(self.corpus.partners),
             "held_out": self.corpus.held_out,
             "text": self.examination.to_dict(),
@@ -96,63 +71,150 @@ class AddResult:
         }
 
 
-class OnlyChecked(Exception):
-    """A dry run ends here."""
-
-
 def add_language(options: AddOptions, say: Say = print, base: Base | None = None) -> AddResult:
     """Makes one pack. `base` is one that is resident already; it is loaded from its folder otherwise."""
+    started = time.monotonic()
     device = choose_device(options.device)
     if base is None:
         base = Base.load(options.base, device=device, dtype=options.base_precision)
-    parent = None if options.parent is None else load_pack(options.parent)
-    recipe = str(parent.recipe) if parent else options.recipe or default_recipe(options.side, base.model.config.model_dim)
-    check_early(recipe, options, base)
-    corpus = open_add_corpus(
+    parent = check_early(options, base)
+    with work_folder(options, parent, base, say) as folder:
+        corpus = open_corpus(options, base, folder)
+        if options.augment is not None and not options.dry_run:
+            corpus = with_more_text(corpus, options, base, folder, say)
+        result = look(options, corpus, base, parent, folder, device, say)
+        if options.dry_run:
+            job = prepare_pack(result.config, base, corpus.train, corpus.valid, quiet=options.quiet, say=say)
+            result.estimate = estimate(job)
+            result.config = replace(result.config, run=run_folder(options, parent))
+            return result
+        for line in result.lines():
+            say(line)
+        if corpus.held_out:
+            count = sum(1 for _ in corpus.valid.lines(corpus.new[0]))
+            say(f"{count:,} lines are held out for validation, in {corpus.valid.folder}")
+
+        def on_ready(job: PackJob) -> None:
+            result.estimate = estimate(job, done=steps_done(job.config))
+            say(f"Estimate: {result.estimate}.")
+            if warning := too_little_time(result.estimate, options.minutes, time.monotonic() - started):
+                say(f"warning: {warning}")
+
+        result.pack = train_pack(
+            result.config,
+            base,
+            corpus.train,
+            corpus.valid,
+            minutes=None if options.minutes is None else options.minutes - (time.monotonic() - started) / 60,
+            quiet=options.quiet,
+            say=say,
+            on_ready=on_ready,
+        )
+        give_verdict(result, options, base, parent)
+    return result
+
+
+def with_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path, say: Say) -> AddCorpus:
+    """The training text with pairs in the base's other languages, real or back-translated; all of them are partners then."""
+    assert options.augment is not None
+    train = augment_training(
+        corpus.train,
+        spec=options.augment,
+        new=options.languages,
+        base=options.base,
+        resident=base,
+        teacher=options.teacher,
+        folder=folder / "augmented",
+        seed=options.seed,
+        device=options.device,
+        dtype=options.base_precision,
+        quiet=options.quiet,
+        say=say,
+    )
+    return replace(corpus, train=train, partners=tuple(name for name in train.languages if name not in options.languages))
+
+
+@contextmanager
+def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say) -> Iterator[Path]:
+    """The run's folder, free of an earlier run where --fresh asks for that; a temporary one for a dry run."""
+    if options.dry_run:
+        with TemporaryDirectory(prefix="graftmt-") as temporary:
+            yield Path(temporary)
+        return
+    folder = run_folder(options, parent)
+    if folder.exists():
+        with exclusive(folder, "the run"):
+            pass  # another process may be writing here: better to hear of it now
+    if options.fresh and folder.exists():
+        if options.parent is not None and options.parent.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(f"--fresh would move the pack to continue, {options.parent}, aside; choose another --run.")
+        with TemporaryDirectory(prefix="graftmt-") as temporary:
+            open_corpus(options, base, Path(temporary))  # a mistake in the text leaves the earlier run where it is
+        move_aside(folder, say)
+    yield folder
+
+
+def open_corpus(options: AddOptions, base: Base, work: Path) -> AddCorpus:
+    return open_add_corpus(
         options.train,
         new=options.languages,
         base_languages=base.languages,
         partners=options.partners,
         valid=options.valid,
         test=options.test,
-        work=options.folder,
+        work=work,
         seed=options.seed,
     )
-    config = make_config(options, corpus, recipe, device)
+
+
+def look(
+    options: AddOptions, corpus: AddCorpus, base: Base, parent: Pack | None, folder: Path, device: str, say: Say
+) -> AddResult:
+    """The text under the base's vocabulary and the pack's, and the configuration that follows from it."""
+    recipe = recipe_of(options, base, parent)
+    config = make_config(options, corpus, recipe, folder, device)
     resolved = resolved_recipe(config, base) if parent is None else parent.recipe
     check_recipe(resolved, config.side, config.languages, base)
-    if parent is not None:
-        check_parent(parent, config, base)
     subwords = parent.tokenizer.subwords if parent else pack_subwords(config, corpus.train, say)
     examination = examine(corpus, base.tokenizer, pack_tokenizer(subwords, options.side, base.tokenizer))
     if options.steps is None:
         steps = choose_steps(examination, config.stages[0].batch_tokens)
-        config = make_config(replace(options, steps=steps), corpus, recipe, device)
-    result = AddResult(config, corpus, examination)
-    say_examination(result, say)
+        config = make_config(replace(options, steps=steps), corpus, recipe, folder, device)
+    check_earlier_run(config)
+    return AddResult(config, corpus, examination)
 
-    def on_ready(job: PackJob) -> None:
-        result.estimate = estimate(job, precision_bytes=4 if config.store_dtype == "fp32" else 2)
-        say(f"Estimate: {result.estimate}.")
-        if options.dry_run:
-            raise OnlyChecked
 
-    try:
-        result.pack = train_pack(
-            config,
-            base,
-            corpus.train,
-            corpus.valid,
-            minutes=options.minutes,
-            fresh=options.fresh,
-            quiet=options.quiet,
-            say=say,
-            on_ready=on_ready,
+def check_earlier_run(config: PackConfig) -> None:
+    """A run that was begun here with other settings is not to be continued: said before the text is tokenised."""
+    latest = Checkpoints(config.run / "checkpoints", 1).latest()
+    if latest is None:
+        return
+    stored = read_json(latest / "state.json", "the checkpoint").get("config")
+    today = as_today(stored, PackConfig)
+    changed = [line for line in differences(today, to_mapping(config)) if line.partition(":")[0] not in MAY_CHANGE]
+    if changed:
+        raise ConfigError(
+            f"{config.run} holds a run with other settings ({'; '.join(changed)}). Use the same ones to go on with it, "
+            "another folder (--run), or --fresh to start over; the earlier run is then kept beside the new one."
         )
-    except OnlyChecked:
-        return result
-    give_verdict(result, options, base, parent)
-    return result
+
+
+def steps_done(config: PackConfig) -> int:
+    latest = Checkpoints(config.run / "checkpoints", 1).latest()
+    return 0 if latest is None else int(latest.name.rpartition("step")[2])
+
+
+def too_little_time(found: Estimate, minutes: float | None, spent: float) -> str:
+    """Whether --minutes will end the command before there is a pack, in words."""
+    left = found.steps - found.done
+    if minutes is None or not left or found.seconds <= (available := 60 * minutes - spent):
+        return ""
+    fitting = int(left * max(0.0, available) / found.seconds * 0.8)  # the rest is for validation and the verdict
+    return (
+        f"training will take about {duration(found.seconds)}, and --minutes leaves {duration(max(0, available))}: there will "
+        "be no pack until the same command is given again"
+        + (f". For one in time, plan fewer steps: --steps {fitting}." if fitting > 0 and not found.done else ".")
+    )
 
 
 def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pack | None) -> None:
@@ -182,87 +244,3 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
     if options.output is not None:
         save_pack(result.pack, options.output, base.model.config, dtype=result.config.store_dtype)
         result.path = options.output
-
-
-def default_recipe(side: Side, model_dim: int) -> str:
-    """The paper's best trade-offs: embeddings alone read a language well; writing one takes a layer and an adapter too."""
-    return "embed" if side == "source" else f"embed + dec-last-layer + enc-adapters-last({2 * model_dim})"
-
-
-def check_early(recipe: str, options: AddOptions, base: Base) -> None:
-    """What can be wrong in the request itself, before any text is read."""
-    parsed = Recipe.parse(recipe)
-    if parsed.code.kind == "proxy" and parsed.code.language == "nearest":
-        parsed = replace(parsed, code=replace(parsed.code, language=base.languages[0]))
-    check_recipe(parsed, options.side, options.languages, base)
-    if options.base_precision == "bf16" and choose_device(options.device) == "cpu":
-        raise ConfigError("a base in bf16 is for training on a GPU; on a CPU fp32 is faster. Leave the precision out.")
-
-
-def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, device: str) -> PackConfig:
-    """Defaults for this machine, what was asked for, then the overrides."""
-    on_gpu = device.startswith("cuda")
-    stage: dict[str, Any] = {
-        "name": "pack",
-        "directions": [],
-        "batch_tokens": BATCH_TOKENS["cuda" if on_gpu else "cpu"],
-        "steps": options.steps or FEWEST_STEPS,
-        "learning_rate": 2e-3,
-        "warmup": 0,
-        "betas": [0.9, 0.98],
-        "schedule": "constant",
-        "cooldown": 0.5,
-        "dropout": 0.1,
-    }
-    values: dict[str, Any] = {
-        "run": str(options.folder),
-        "languages": list(options.languages),
-        "side": options.side,
-        "recipe": recipe,
-        "data": {"partners": list(corpus.partners)},
-        "subwords": {"merges": options.merges or 4000},
-        "stages": [stage],
-        "validation": {"lines": 100},
-        "seed": options.seed,
-        "device": device,
-        "precision": "bf16" if options.base_precision == "bf16" else "fp32",
-        "parent": str(options.parent) if options.parent else None,
-        "codes_from": str(options.codes_from) if options.codes_from else None,
-    }
-    config = with_pace(from_mapping(PackConfig, values))
-    return from_mapping(PackConfig, apply_overrides(to_mapping(config), options.overrides))
-
-
-def with_pace(config: PackConfig) -> PackConfig:
-    """Warm-up, validations, checkpoints and log lines at the pace of the number of steps."""
-    stage = config.stages[0]
-    stage = replace(stage, warmup=max(1, min(400, stage.steps // 10)))
-    every = max(50, stage.steps // 10)
-    return replace(
-        config,
-        stages=(stage,),
-        validation=replace(config.validation, every=every),
-        checkpoint_every=every,
-        log_every=max(1, min(50, stage.steps // 10)),
-    )
-
-
-def choose_steps(examination: Examination, batch_tokens: int) -> int:
-    """About EPOCHS passes over the text, at least a few hundred updates."""
-    tokens = sum(
-        found.lines * max(1.0, (found.under_pack or found.under_base).tokens_per_line)
-        for found in examination.languages.values()
-    )
-    return int(min(MOST_STEPS, max(FEWEST_STEPS, EPOCHS * tokens / batch_tokens)))
-
-
-def say_examination(result: AddResult, say: Say) -> None:
-    rows = result.examination.rows()
-    width = max(len(name) for name, _ in rows)
-    say("The text:")
-    for name, value in rows:
-        say(f"  {name:<{width}}  {value}")
-    if result.corpus.held_out:
-        say(f"  a held-out split was made: {result.corpus.valid.folder}")
-    for warning in result.examination.warnings:
-        say(f"warning: {warning}")

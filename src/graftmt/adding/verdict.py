@@ -1,9 +1,10 @@
-"""What became of a pack: scores of trained and zero-shot directions, against a pivot, and samples to judge by. Layer 5."""
+"""What became of a pack: scores of trained and zero-shot directions, against a pivot, and samples to judge by. Layer 6."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from graftmt.base import Base
@@ -11,11 +12,14 @@ from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.packs import Pack
 from graftmt.progress import progress
+from graftmt.training.packs import with_lines
 from graftmt.translator import Evaluation, Translator
 
 ZERO_SHOT = 4
 """Directions that were not trained and are scored, unless all are asked for."""
 SAMPLES = 10
+NOTABLE = 1.0
+"""A difference in chrF that is worth acting on."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,29 @@ class Verdict:
     beam: int
     scores: dict[str, dict[str, Any]]
     samples: list[dict[str, str]]
+
+    @property
+    def words(self) -> str:
+        """What the scores come to, in a sentence or two."""
+        trained = [entry["chrf"] for entry in self.scores.values() if not entry["zero_shot"]]
+        zero_shot = [entry["chrf"] for entry in self.scores.values() if entry["zero_shot"]]
+        pivots = [entry["pivot"] for entry in self.scores.values() if "pivot" in entry]
+        said = f"Trained directions: chrF {fmean(trained):.1f}."
+        if not zero_shot:
+            return f"{said} No other language of the base is in the {self.split} text, so none was tried zero-shot."
+        said += f" Zero-shot: {fmean(zero_shot):.1f}"
+        if not pivots:
+            return f"{said}."
+        through, by_pivot = pivots[0]["through"], fmean(entry["chrf"] for entry in pivots)
+        difference = by_pivot - fmean(zero_shot)
+        advice = (
+            f"for these, translate with --pivot {through}"
+            if difference > NOTABLE
+            else "no pivot is needed"
+            if difference < -NOTABLE
+            else "either will do, and no pivot is quicker"
+        )
+        return f"{said}, and {by_pivot:.1f} through {through}: {advice}."
 
     def facts(self) -> dict[str, Any]:
         """For the pack's card."""
@@ -43,19 +70,23 @@ def judge(
     zero_shot: int = ZERO_SHOT,
     quiet: bool = False,
 ) -> Verdict:
-    """Translates the first lines of a held-out split in every trained direction and some that were not trained."""
+    """Translates held-out text in every trained direction and in some that were not trained, `lines` lines in each."""
     translator = Translator(base, [pack])
-    others = [name for name in base.languages if name in corpus.languages and name not in partners]
-    trained = [Direction(*_ordered(pack, new, old)) for new in pack.languages for old in partners if old in corpus.languages]
-    watched = [Direction(*_ordered(pack, new, old)) for new in pack.languages for old in _spread(others, zero_shot)]
+    others = [name for name in base.languages if name not in partners]
+    trained = with_lines(corpus, [_direction(pack, new, old) for new in pack.languages for old in partners])
+    watched = [
+        direction
+        for new in pack.languages
+        for direction in _spread(with_lines(corpus, [_direction(pack, new, old) for old in others]), zero_shot)
+    ]
     options = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(base.model.device.type))
     pivot = next((name for name in partners if name in base.languages), None)
     with progress("judging", 0, quiet=quiet) as report:
         found = translator.evaluate(
-            corpus, [*trained, *watched], lines=lines, options=options, on_batch=lambda n: report.update(n, "lines")
+            corpus, [*trained, *watched], pairs=lines, options=options, on_batch=lambda n: report.update(n, "lines")
         )
         through = (
-            translator.evaluate(corpus, watched, lines=lines, options=options, pivot=pivot)
+            translator.evaluate(corpus, watched, pairs=lines, options=options, pivot=pivot)
             if watched and pivot is not None
             else []
         )
@@ -72,15 +103,14 @@ def judge(
     return Verdict(corpus.split, beam, scores, sample_translations(found, SAMPLES))
 
 
-def _ordered(pack: Pack, new: str, old: str) -> tuple[str, str]:
-    return (new, old) if pack.side == "source" else (old, new)
+def _direction(pack: Pack, new: str, old: str) -> Direction:
+    return Direction(new, old) if pack.side == "source" else Direction(old, new)
 
 
-def _spread(names: Sequence[str], count: int) -> list[str]:
+def _spread(directions: Sequence[Direction], count: int) -> list[Direction]:
     """`count` of them, evenly spread."""
-    return (
-        [names[index * len(names) // count] for index in range(min(count, len(names)))] if len(names) > count else list(names)
-    )
+    count = min(count, len(directions))
+    return [directions[index * len(directions) // count] for index in range(count)]
 
 
 def _figures(evaluation: Evaluation) -> dict[str, Any]:
@@ -89,15 +119,18 @@ def _figures(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def sample_translations(evaluations: Sequence[Evaluation], count: int) -> list[dict[str, str]]:
-    """Translations a person can judge: from each direction in turn, from different places of the test set."""
+    """Translations a person can judge: from each direction in turn, from different places of the test set, none twice."""
     found: list[dict[str, str]] = []
+    left = [set(range(len(evaluation.sources))) for evaluation in evaluations]
     for number in range(count):
-        evaluation = evaluations[number % len(evaluations)]
-        total = len(evaluation.sources)
+        evaluation, rows = evaluations[number % len(evaluations)], left[number % len(evaluations)]
+        if not rows:
+            continue
         # Full sentences say more than labels: the longest of a stretch of the test set, if it fits on a screen's line or two.
-        first = number * 17 % total
-        stretch = [row for row in range(first, min(total, first + 17)) if len(evaluation.sources[row]) <= 200] or [first]
-        row = max(stretch, key=lambda index: len(evaluation.sources[index]))
+        first = number * 17 % len(evaluation.sources)
+        stretch = [row for row in range(first, first + 17) if row in rows and len(evaluation.sources[row]) <= 200]
+        row = max(stretch or [min(rows)], key=lambda index: len(evaluation.sources[index]))
+        rows.remove(row)
         found.append(
             {
                 "direction": evaluation.scores.direction,

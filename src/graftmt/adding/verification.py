@@ -1,17 +1,20 @@
-"""The proof that a base is unchanged: its stored and resident tensors, and its translations with and without packs. Layer 5."""
+"""The proof that a base is unchanged: its stored and resident tensors, and its translations with and without packs. Layer 6."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from graftmt.base import Base, hash_tensors, parameters
 from graftmt.data import Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
-from graftmt.packs import Pack, Side
+from graftmt.errors import ConfigError
+from graftmt.packs import Pack
 from graftmt.text.vocabulary import FIRST_PIECE_ID
 from graftmt.translator import Request, Translator
 
@@ -67,14 +70,10 @@ def verify(
     before = alone.translate_requests(requests, options)
     together = Translator(base, packs)
     used = []
-    for name, pack in together.packs.items():
-        for language in pack.languages:
-            direction = Direction(*_with(pack.side, language, base.languages[0]))
-            sources = _lines(base, direction.source, texts or {}, 2)
-            # By its name: there may be several for one language and side.
-            chosen = (name, None) if pack.side == "source" else (None, name)
-            together.translate_requests([Request(line, *direction, None, *chosen) for line in sources], options)
-            used.append(str(direction))
+    for request in _pack_requests(together):
+        sources = _lines(base, request.source, texts or {}, 2)
+        together.translate_requests([request._replace(line=line) for line in sources], options)
+        used.append(str(Direction(request.source, request.target)))
     after = together.translate_requests(requests, options)
     return Verification(
         fingerprint=base.fingerprint,
@@ -88,8 +87,24 @@ def verify(
     )
 
 
-def _with(side: Side, new: str, old: str) -> tuple[str, str]:
-    return (new, old) if side == "source" else (old, new)
+def _pack_requests(translator: Translator) -> Iterator[Request]:
+    """Each language of each pack with a language of the base, and each source pack with each target pack that it goes with.
+
+    Packs are called by their names: there may be several for one language and side.
+    """
+    old = translator.base.languages[0]
+    reading = {name: pack for name, pack in translator.packs.items() if pack.side == "source"}
+    writing = {name: pack for name, pack in translator.packs.items() if pack.side == "target"}
+    for name, pack in reading.items():
+        yield from (Request("", language, old, source_pack=name) for language in pack.languages)
+    for name, pack in writing.items():
+        yield from (Request("", old, language, target_pack=name) for language in pack.languages)
+    for source, target in product(reading, writing):
+        pair = next(((a, b) for a in reading[source].languages for b in writing[target].languages if a != b), None)
+        if pair is not None:
+            with suppress(ConfigError):  # both tune the same layer: nobody can use these two together
+                translator.composition(*pair, source_pack=source, target_pack=target)
+                yield Request("", *pair, None, source, target)
 
 
 def _lines(base: Base, language: str, texts: Mapping[str, Sequence[str]], count: int) -> list[str]:

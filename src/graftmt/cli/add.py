@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, show_samples, speaker, stoppable
+from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from graftmt.adding.run import AddResult
+    from graftmt.packs import Side
 
 
 def add(
@@ -27,9 +31,13 @@ def add(
         typer.Option("--train", help="A corpus folder (train.el.txt, train.en.txt, …), or LANG=FILE for each language."),
     ],
     side: Annotated[
-        Literal["source", "target", "both"],
-        typer.Option("--side", help="Translate from the language (source), into it (target), or make a pack for each."),
-    ] = "both",
+        Literal["source", "target", "both"] | None,
+        typer.Option(
+            "--side",
+            help="Translate from the language (source), into it (target), or make a pack for each (both). "
+            "Unless given: both, or the side of the pack that is continued.",
+        ),
+    ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -41,7 +49,7 @@ def add(
     ] = None,
     partners: Annotated[
         str | None,
-        typer.Option("--with", help="The base's languages to train with: en, or en,fr, or all. English where it is there."),
+        typer.Option("--with", help="The base's languages to train with: en, or en,fr, or all. Unless given: en where it is."),
     ] = None,
     valid: Annotated[
         list[str] | None, typer.Option("--valid", help="Validation text, as --train. Held out of it unless given.")
@@ -55,10 +63,21 @@ def add(
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Updates; some 20 passes unless given.")] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Stop cleanly after so many minutes; the same command goes on from there.")
+        float | None, typer.Option(min=0, help="Stop cleanly after so many minutes; the same command goes on from there.")
     ] = None,
     merges: Annotated[
         int | None, typer.Option("--merges", min=1, help="BPE merges of the new vocabulary, per language; 4000 unless given.")
+    ] = None,
+    augment: Annotated[
+        str | None,
+        typer.Option(
+            "--augment",
+            help="Train with the base's other languages too: multi-aligned, or N lines of each (1k); back-translated from "
+            "English with -bt (1k-bt). Keeps zero-shot directions where the encoder is tuned.",
+        ),
+    ] = None,
+    teacher: Annotated[
+        Path | None, typer.Option("--teacher", help="A base that back-translates for --augment; the same one unless given.")
     ] = None,
     parent: Annotated[
         Path | None, typer.Option("--continue", help="A pack to train on with this text; the result records its parent.")
@@ -72,7 +91,7 @@ def add(
     ] = "fp32",
     test_lines: Annotated[int, typer.Option("--lines", min=1, help="Lines a direction for the verdict.")] = 200,
     beam: Beam = 5,
-    seed: Annotated[int, typer.Option("--seed")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of all that is random: first values, batches, dropout.")] = 1,
     device: Device = "auto",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Look at the text and say what training would cost; train nothing.")
@@ -80,7 +99,7 @@ def add(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the result.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add a language to a base: train a small pack on its parallel text. The base does not change by one bit.
@@ -95,34 +114,33 @@ def add(
 
     graftmt add kab --base nllb --train kab=text.kab --train fr=text.fr --with fr --minutes 30
 
-    graftmt add el --base BASE --side source --recipe "embed + enc-adapters-all(512)" --train corpus --dry-run
+    graftmt add el --base BASE --side source --recipe "embed + enc-adapters-all(512)" --train corpus --augment 1k-bt
     """
-    from graftmt.adding.run import AddOptions, add_language
+    from graftmt.adding.request import AddOptions, check_early
+    from graftmt.adding.run import add_language
     from graftmt.base import Base, choose_device
 
     names = tuple(name.strip() for name in languages.split(",") if name.strip())
-    sides: tuple[Literal["source", "target"], ...] = ("source", "target") if side == "both" else (side,)
+    sides = choose_sides(side, parent)
+    both = len(sides) > 1
     say = speaker(quiet)
-    results = []
-    resident = Base.load(base, device=choose_device(device), dtype=precision)
-    for one in sides:
-        both = len(sides) > 1
-        if both:
-            say(f"== {', '.join(names)} as {one}")
-        options = AddOptions(
+    requests = [
+        AddOptions(
             languages=names,
             base=base,
             train=tuple(train),
             side=one,
             valid=tuple(valid or ()),
             test=tuple(test or ()),
-            partners=tuple(name.strip() for name in partners.split(",")) if partners else None,
+            partners=tuple(name.strip() for name in partners.split(",") if name.strip()) if partners is not None else None,
             recipe=recipe,
             run=run / one if run and both else run,
             output=_beside(output, one) if output and both else output,
             steps=steps,
             minutes=minutes,
             merges=merges,
+            augment=augment,
+            teacher=teacher,
             parent=parent,
             codes_from=codes_from,
             device=device,
@@ -135,8 +153,19 @@ def add(
             fresh=fresh,
             quiet=quiet,
         )
-        with stoppable():
-            results.append(add_language(options, say, resident))
+        for one in sides
+    ]
+    started = time.monotonic()
+    resident = Base.load(base, device=choose_device(device), dtype=precision)
+    for request in requests:
+        check_early(request, resident)  # both, before hours are spent on the first
+    results = []
+    for request in requests:
+        if both:
+            say(f"{', '.join(names)} as {request.side}")
+        left = None if minutes is None else max(0.0, minutes - (time.monotonic() - started) / 60)
+        with stoppable(as_json=as_json):
+            results.append(add_language(replace(request, minutes=left), say, resident))
     if as_json:
         documents = [result.to_dict() for result in results]
         print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False))
@@ -145,35 +174,55 @@ def add(
         show(result, base)
 
 
+def choose_sides(asked: Literal["source", "target", "both"] | None, parent: Path | None) -> tuple[Side, ...]:
+    if asked in ("source", "target"):
+        return (asked,)
+    if parent is None:
+        return ("source", "target")
+    from graftmt.packs import read_pack_document
+
+    own: Side = read_pack_document(parent)["side"]
+    if asked == "both":
+        raise ConfigError(f"--side both: the pack to continue, {parent}, is for the {own} side; leave --side out.")
+    return (own,)
+
+
 def _beside(output: Path, side: str) -> Path:
     """el.graftpack → el-source.graftpack: each side of two has a file of its own."""
-    return output.with_name(f"{output.stem}-{side}{output.suffix}")
+    from graftmt.packs.storage import ARCHIVE
+
+    archive = ARCHIVE if output.suffix == ARCHIVE else ""
+    return output.with_name(f"{output.name.removesuffix(archive)}-{side}{archive}")
 
 
 def show(result: AddResult, base: Path) -> None:
-    """The verdict as a table, the samples, and what to type next."""
+    """The verdict as a table, the samples, and what to type next; after a dry run what is known without training."""
     from rich.console import Console
     from rich.table import Table
 
     if result.verdict is None or result.pack is None:
+        print("\n".join([*result.lines(), f"Estimate: {result.estimate}."]))
         return
     console = Console()
     table = Table(title=f"{result.pack.name}: {result.pack.recipe}", title_justify="left")
-    for name in ("direction", "", "BLEU", "chrF", "chrF by pivot", *(["chrF before"] if result.before else [])):
+    pivot = next((entry["pivot"]["through"] for entry in result.verdict.scores.values() if "pivot" in entry), None)
+    optional = [f"chrF through {pivot}"] * (pivot is not None) + ["chrF before"] * (result.before is not None)
+    for name in ("direction", "", "BLEU", "chrF", *optional):
         table.add_column(name, justify="left" if name in ("direction", "") else "right")
     for direction, entry in result.verdict.scores.items():
-        pivot = entry.get("pivot")
         cells = [
             direction,
             "zero-shot" if entry["zero_shot"] else "trained",
             f"{entry['bleu']:.1f}",
             f"{entry['chrf']:.1f}",
-            f"{pivot['chrf']:.1f}" if pivot else "",
         ]
+        if pivot is not None:
+            cells.append(f"{entry['pivot']['chrf']:.1f}" if "pivot" in entry else "")
         if result.before:
             cells.append(f"{result.before.scores[direction]['chrf']:.1f}")
         table.add_row(*cells)
     console.print(table)
+    console.print(f"{result.verdict.words}\n", markup=False, highlight=False, soft_wrap=True)
     show_samples(console, result.verdict.samples)
     source, target = next(iter(result.verdict.scores)).split("-", 1)
     console.print(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from graftmt import __version__
-from graftmt.cli import add, demo, evaluate, inspect, recipes, train, translate, verify
+from graftmt.cli import add, augment, demo, evaluate, inspect, prepare, recipes, train, translate, verify
 from graftmt.errors import GraftError
 
 app = typer.Typer(
@@ -37,8 +37,10 @@ def options(
 
 
 app.command("demo")(demo.demo)
+app.add_typer(prepare.app, name="prepare")
 app.command("train")(train.train)
 app.command("add")(add.add)
+app.command("augment")(augment.augment)
 app.command("translate")(translate.translate)
 app.command("evaluate")(evaluate.evaluate)
 app.command("verify")(verify.verify)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,12 @@ Precision = Annotated[str, typer.Option("--dtype", help="fp32, bf16 or fp16: the
 BatchTokens = Annotated[
     int, typer.Option("--batch-tokens", min=0, help="Source tokens × beam at once; less where memory runs out. 0: chosen here.")
 ]
+SourcePack = Annotated[
+    str | None, typer.Option("--source-pack", help="Which pack reads the input, where several could (NAME of --packs).")
+]
+TargetPack = Annotated[
+    str | None, typer.Option("--target-pack", help="Which pack writes the output, where several could (NAME of --packs).")
+]
 Packs = Annotated[
     list[str] | None,
     typer.Option(
@@ -42,12 +49,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 def parse_packs(values: list[str] | None) -> dict[str, Path] | list[Path]:
     """What --packs means: paths, or names with paths where any has a name."""
     items = [item.strip() for value in values or [] for item in value.split(",") if item.strip()]
-    if not any("=" in item for item in items):
+    if not any("=" in item and not Path(item).exists() for item in items):
         return [Path(item) for item in items]
     named: dict[str, Path] = {}
     for item in items:
         name, equals, path = item.partition("=")
-        name, path = (name, path) if equals else (Path(item).stem, item)
+        if not equals or Path(item).exists():
+            name, path = item, item  # beside packs that have names, one without is called by its path
         if not path or name in named:
             problem = "has no path" if not path else f"is the second pack with the name {name!r}"
             raise ConfigError(f"--packs: {item!r} {problem}; write NAME=PATH, each name once.")
@@ -66,7 +74,7 @@ def speaker(quiet: bool) -> Callable[[str], None]:
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def stoppable(*, as_json: bool = False) -> Iterator[None]:
     """Around training: a run that was asked to stop says so and ends with the code the shell expects."""
     from graftmt.training import Stopped
 
@@ -74,6 +82,8 @@ def stoppable() -> Iterator[None]:
         yield
     except Stopped as stop:
         print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
+        if as_json:
+            print(json.dumps({"stopped": stop.reason}))
         raise typer.Exit(stop.exit_code) from None
 
 

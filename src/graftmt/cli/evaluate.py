@@ -19,6 +19,8 @@ from graftmt.cli.common import (
     MaxLength,
     Packs,
     Precision,
+    SourcePack,
+    TargetPack,
     parse_packs,
 )
 
@@ -31,6 +33,8 @@ def evaluate(
         typer.Option("--directions", "-d", help="english-centric, multi-parallel, to-en, from-en, or en-fr,fr-en,…"),
     ] = "english-centric",
     packs: Packs = None,
+    source_pack: SourcePack = None,
+    target_pack: TargetPack = None,
     through: Annotated[
         str | None, typer.Option("--through", help="Translate through this language, such as en, in two hops.")
     ] = None,
@@ -55,7 +59,11 @@ def evaluate(
 ) -> None:
     """Score a base on a list of directions: BLEU and chrF with sacreBLEU's signatures, and averages →EN, ←EN, /EN.
 
+    With packs, a view such as multi-parallel means the directions that base and packs together can translate.
+
     Example: graftmt evaluate --base runs/demo/base --corpus runs/demo/corpus -d multi-parallel -o runs/demo/scores
+
+    Example: graftmt evaluate -b BASE -c CORPUS --packs el-source,uk-target -d el-uk --through en
     """
     from rich.console import Console
 
@@ -93,10 +101,13 @@ def evaluate(
             options=options,
             tokenize=tokenize,
             pivot=through,
+            source_pack=source_pack,
+            target_pack=target_pack,
             on_batch=lambda n: report.update(n, "lines"),
         )
     scores = [evaluation.scores for evaluation in evaluations]
-    table = score_table(scores, title=f"{split}, beam {beam}", pivot=pivot)
+    route = f", through {through}" if through else ""
+    table = score_table(scores, title=f"{split}, beam {beam}{route}", pivot=pivot)
     document = {
         "base": translator.base.fingerprint,
         "packs": {name: pack.fingerprint for name, pack in translator.packs.items()},

@@ -1,4 +1,4 @@
-"""`graftmt inspect`: what a base or a run is."""
+"""`graftmt inspect`: what a base, a pack or a run is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ def inspect(
 ) -> None:
     """Say what a folder holds: a base (fingerprint, languages, architecture, how it was trained), a pack or a run.
 
+    A base or a pack is also checked: one whose tensors no longer have its fingerprint is an error.
+
     Example: graftmt inspect runs/demo/base --json
+
+    Example: graftmt inspect runs/demo/packs/el-source
     """
     facts = describe(folder)
     if plot is not None:
@@ -42,9 +46,18 @@ def inspect(
 def readable(value: Any) -> str:
     """A value as a person reads it: lists with commas, mappings a line each, four digits of a number."""
     if isinstance(value, dict):
-        return "\n".join(f"{key}: {readable(item).replace(chr(10), '; ')}" for key, item in value.items())
+        return "\n".join(f"{key}: {on_one_line(item)}" for key, item in value.items())
+    return on_one_line(value)
+
+
+def on_one_line(value: Any) -> str:
+    if isinstance(value, dict):
+        entries = ((key, on_one_line(item), isinstance(item, dict)) for key, item in value.items())
+        return ", ".join(f"{key} ({item})" if nested else f"{key} {item}" for key, item, nested in entries)
     if isinstance(value, list):
-        return ", ".join(map(readable, value))
+        return ", ".join(map(on_one_line, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
 
 
@@ -57,8 +70,10 @@ def describe(folder: Path) -> dict[str, Any]:
         return describe_pack(folder)
     if (folder / "config.yaml").is_file():
         return describe_run(folder)
-    if not folder.is_dir():
+    if not folder.exists():
         raise GraftError(f"there is no {folder}; give a base, a pack or a run folder.")
+    if not folder.is_dir():
+        raise GraftError(f"{folder} is a file, and not that of a pack; give a base, a pack or a run folder.")
     raise GraftError(f"{folder} holds neither a base (base.json), nor a pack (pack.json), nor a run (config.yaml).")
 
 
@@ -127,7 +142,7 @@ def plot_run(folder: Path, output: Path) -> list[Path]:
 
     log = folder / "log.jsonl"
     if not log.is_file():
-        raise GraftError(f"{folder} has no log.jsonl to plot; --plot takes the folder of a run of `graftmt train`.")
+        raise GraftError(f"{folder} has no log.jsonl to plot; --plot takes the folder of a run (train, add).")
     events = read_log(log)
     lengths: dict[int, int] = {}
     for event in events:

@@ -21,6 +21,8 @@ from graftmt.cli.common import (
     MaxLength,
     Packs,
     Precision,
+    SourcePack,
+    TargetPack,
     parse_packs,
 )
 from graftmt.errors import DataError
@@ -34,12 +36,8 @@ def translate(
     pivot: Annotated[
         str | None, typer.Option("--pivot", help="Go through this language, such as en, in two hops; slower.")
     ] = None,
-    source_pack: Annotated[
-        str | None, typer.Option("--source-pack", help="Which pack reads the input, where several could (NAME of --packs).")
-    ] = None,
-    target_pack: Annotated[
-        str | None, typer.Option("--target-pack", help="Which pack writes the output, where several could.")
-    ] = None,
+    source_pack: SourcePack = None,
+    target_pack: TargetPack = None,
     beam: Beam = 5,
     length_penalty: LengthPenalty = 1.0,
     max_length: MaxLength = 1024,

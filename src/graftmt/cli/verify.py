@@ -49,5 +49,6 @@ def verify(
         ):
             print(f"{'yes' if fine else 'NO '}  {what}")
         print(f"packs: {', '.join(result.packs) or 'none'}; used in between: {', '.join(result.pack_directions) or 'nothing'}")
+        print("The base is unchanged, bit for bit." if result.base_unchanged else "The base has CHANGED.")
     if not result.base_unchanged:
         raise typer.Exit(1)

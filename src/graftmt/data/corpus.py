@@ -31,11 +31,11 @@ def open_binary(path: Path) -> BinaryIO:
             import zstandard
         except ImportError:
             raise DataError(f"{path} is compressed with zstd: pip install 'graftmt[prepare]' to read it.") from None
-        return cast(BinaryIO, io.BufferedReader(_ZstdFile(path.open("rb"), zstandard)))
+        return cast(BinaryIO, io.BufferedReader(ZstdFile(path.open("rb"), zstandard)))
     return path.open("rb")
 
 
-class _ZstdFile(io.RawIOBase):
+class ZstdFile(io.RawIOBase):
     """The uncompressed bytes of a zstd file; zstandard's own reader takes a truncated file for a whole one."""
 
     def __init__(self, file: BinaryIO, zstandard: Any) -> None:

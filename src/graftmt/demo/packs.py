@@ -1,4 +1,4 @@
-"""The demo's three language packs: what they are, how they are trained, how they are scored. Layer 6."""
+"""The demo's three language packs: what they are, how they are trained, how they are scored. Layer 7."""
 
 from __future__ import annotations
 

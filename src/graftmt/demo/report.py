@@ -1,4 +1,4 @@
-"""What the demo found: report.json, report.md with the final table, and two figures. Layer 6."""
+"""What the demo found: report.json, report.md with the final table, and two figures. Layer 7."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`graftmt demo`: corpus, base, two languages added to it, a proof that it is unchanged, and a report. Layer 6."""
+"""`graftmt demo`: corpus, base, two languages added to it, a proof that it is unchanged, and a report. Layer 7."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The paper's experiments as data. Layer 5."""
+"""The paper's experiments as data. Layer 7."""

@@ -1,4 +1,4 @@
-"""Many packs on one resident base from one file: train each for so many seconds, score it, compose them. Layer 6.
+"""Many packs on one resident base from one file: train each for so many seconds, score it, compose them. Layer 7.
 
     python -m graftmt.experiments.packs configs/docs-packs.yaml base=runs/docs/base corpus=FOLDER output=runs/docs-packs
 

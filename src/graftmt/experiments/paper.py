@@ -1,4 +1,4 @@
-"""The paper's incremental models as data: a recipe each, the parameters that the paper prints and those it has. Layer 5.
+"""The paper's incremental models as data: a recipe each, the parameters that the paper prints and those it has. Layer 7.
 
 `ROWS` are the rows of Tables 2, 3 and 6 and those that the appendix adds, under the paper's bold numbers; `totals` gives
 the whole models.

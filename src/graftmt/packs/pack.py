@@ -170,7 +170,7 @@ def create_pack(
     if "output.weight" in shapes:
         made["output.weight"] = embedding.weight.clone() if output is target else rows_of(output).weight
     if "output.bias" in shapes:
-        made["output.bias"] = torch.zeros(len(tokenizer))
+        made["output.bias"] = _output_bias(base, tokenizer, embedding.rules)
     if "code.weight" in shapes:
         code = base.tokenizer.vocabulary.id(code_symbol(recipe.code.language))
         written = target if side == "target" and base.tokenizer.code_placement == "decoder" else source
@@ -192,6 +192,18 @@ def create_pack(
         parameters={name: nn.Parameter(made[name]) for name in shapes},
         card={"initialisation": embedding.counts},
     )
+
+
+def _output_bias(base: Base, tokenizer: Tokenizer, rules: Sequence[str]) -> Tensor:
+    """(rows): the base's where a row is the base's too, zero where it is new."""
+    bias = torch.zeros(len(tokenizer))
+    known = base.model.projection.bias
+    if known is not None:
+        row_of = {symbol: row for row, symbol in enumerate(base.tokenizer.vocabulary.symbols[: len(known)])}
+        for row, rule in enumerate(rules):
+            if rule in ("overlap", "base code"):
+                bias[row] = known[row_of[tokenizer.vocabulary.symbol(row)]].detach().float().cpu()
+    return bias
 
 
 def _adapter_tensor(name: str, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -56,6 +57,7 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
     `config` is the architecture of its base: with it the pack can be checked where the base is not at hand.
     """
     path, precision = Path(path), named_dtype(dtype)
+    check_place(path)
     tensors = {name: tensor.detach().to("cpu", precision).contiguous() for name, tensor in pack.parameters.items()}
     mark = pack_fingerprint(pack, tensors)
     data = safetensors_torch.save(tensors)
@@ -135,6 +137,23 @@ def read_pack_document(path: str | Path) -> dict[str, Any]:
     return _parse_document(Path(path), _read_files(Path(path), (DOCUMENT,))[DOCUMENT])
 
 
+def check_place(path: Path) -> None:
+    """A pack may take the place of another one, but of nothing else: a folder that is written to is replaced whole."""
+    if path.suffix == ARCHIVE:
+        wrong = path.is_dir()
+    else:
+        wrong = path.is_file() or (path.is_dir() and not (path / DOCUMENT).is_file() and any(path.iterdir()))
+    if wrong:
+        kind = "folder" if path.is_dir() else "file"
+        raise GraftError(
+            f"{path} is there already, a {kind} that is no pack; it stays as it is. Name a new folder, such as "
+            f"{path / 'pack' if path.is_dir() else path.with_name(path.name + '-pack')}, or a file that ends in {ARCHIVE}."
+        )
+    existing = next((folder for folder in path.absolute().parents if folder.exists()), Path("/"))
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise GraftError(f"{path} cannot be written: {existing} is {'not writable' if existing.is_dir() else 'no folder'}.")
+
+
 def is_pack(path: Path) -> bool:
     return (path / DOCUMENT).is_file() or path.suffix == ARCHIVE or (path.is_file() and zipfile.is_zipfile(path))
 
@@ -157,7 +176,12 @@ def _read_files(path: Path, names: tuple[str, ...]) -> dict[str, bytes]:
     except FileNotFoundError as error:
         if not path.exists():
             raise GraftError(f"there is no pack {path}; make one with `graftmt add LANG`.") from None
-        raise CheckpointError(f"{path} is not a whole pack: it lacks {Path(error.filename).name}. {AGAIN}") from None
+        missing = Path(error.filename).name
+        if missing == DOCUMENT and not (path / TENSORS).exists():
+            inside = path / "pack"
+            hint = f"did you mean {inside}?" if (inside / DOCUMENT).is_file() else "give the folder or the file of one."
+            raise CheckpointError(f"{path} is not a pack, for it has no {DOCUMENT}; {hint}") from None
+        raise CheckpointError(f"{path} is not a whole pack: it lacks {missing}. {AGAIN}") from None
     except KeyError as error:
         raise CheckpointError(f"{path} is not a whole pack: {error.args[0]}. {AGAIN}") from None
     except zipfile.BadZipFile as error:
@@ -228,7 +252,8 @@ def pack_card(document: Mapping[str, Any]) -> str:
     counts = card.get("initialisation") or {}
     if counts:
         lines.append("| rows began as | " + ", ".join(f"{rule} {count:,}" for rule, count in counts.items()) + " |")
-    lines += [f"| {key.replace('_', ' ')} | {value} |" for key, value in card.items() if isinstance(value, str | int | float)]
+    facts = {key: value for key, value in card.items() if isinstance(value, str | int | float)}
+    lines += [f"| {key.replace('_', ' ')} | {f'{value:,}' if type(value) is int else value} |" for key, value in facts.items()]
     if parent := card.get("parent"):
         lines.append(f"| continues | `{parent['fingerprint']}` (version {parent.get('version', 1)}) |")
     lines += _score_lines(card)
@@ -246,8 +271,17 @@ def _score_lines(card: Mapping[str, Any]) -> list[str]:
     scores = card.get("scores")
     if not scores:
         return []
-    lines = ["", "## Scores", "", "| direction | | BLEU | chrF | lines |", "|---|---|---|---|---|"]
+    before = (card.get("parent") or {}).get("scores_here") or {}
+    pivot = next((entry["pivot"]["through"] for entry in scores.values() if entry.get("pivot")), None)
+    columns = ["direction", "", "BLEU", "chrF", "lines"]
+    columns += [f"chrF through {pivot}"] * (pivot is not None) + ["chrF before"] * bool(before)
+    lines = ["", "## Scores", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for direction, entry in scores.items():
         kind = entry.get("route", "") or ("zero-shot" if entry.get("zero_shot") else "trained")
-        lines.append(f"| {direction} | {kind} | {entry['bleu']:.1f} | {entry['chrf']:.1f} | {entry.get('lines', '')} |")
+        cells = [direction, kind, f"{entry['bleu']:.1f}", f"{entry['chrf']:.1f}", str(entry.get("lines", ""))]
+        if pivot is not None:
+            cells.append(f"{entry['pivot']['chrf']:.1f}" if entry.get("pivot") else "")
+        if before:
+            cells.append(f"{before[direction]['chrf']:.1f}" if direction in before else "")
+        lines.append(f"| {' | '.join(cells)} |")
     return lines

@@ -1,18 +1,33 @@
-"""How much of a text is in another language than it should be, by py3langid, a detector of 139 languages. Layer 4."""
+"""Which text is in another language than it should be, by py3langid, a detector of 139 languages, or by n-grams. Layer 4.
+
+`wrong_language_share` examines a text, `LanguageFilter` judges line by line.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from math import sqrt
 from typing import Any
+
+from graftmt.errors import ConfigError
+from graftmt.prepare.ngrams import NgramClassifier, enough_to_learn
+from graftmt.prepare.scripts import letters_worth
 
 FEWEST_LETTERS = 20
 """In a line; the detector guesses at shorter ones."""
 FEWEST_LINES = 20
 """Below which a share says nothing."""
 EXAMPLES = 5
+
+FEWEST_LETTERS_OF_A_LINE = 8
+"""Latin letters, or as much in another script, for one line to be judged; the margins below protect what is short."""
+DETECTOR_MARGIN = 0.7
+"""By how much another language must beat the right one: log-probability / √bytes. Chosen on docs-l10n's training lines."""
+NGRAM_MARGIN = 1.0
+"""The same for the n-gram classifier: log-probability / √n-grams."""
 
 _NO_LANGUAGE = "zxx"  # the detector's word for code, numbers and the like
 
@@ -70,6 +85,101 @@ def wrong_language_share(
         return LanguageCheck(None, reason, [])
     wrong = [f"{code}: {line}" for code, line in found if code != name]
     return LanguageCheck(len(wrong) / len(found), "", wrong[:EXAMPLES])
+
+
+@dataclass(frozen=True)
+class LanguageFilter:
+    """Says of one line whether another language wins clearly. Plain data: it travels to other processes as it is.
+
+    A language with trusted text is judged by a classifier trained on it, the others by the detector; where there is a
+    classifier, it has to agree with the detector's languages too, so that lines in a language that the detector does not know
+    are found everywhere.
+    """
+
+    candidates: tuple[str, ...] = ()
+    """What the detector chooses among, by its own codes; all it knows where empty."""
+    detected: Mapping[str, str] = field(default_factory=dict)
+    """language → the detector's code, for those it judges."""
+    classifier: NgramClassifier | None = None
+    detector_margin: float = DETECTOR_MARGIN
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """language → how it is judged, or why it is not, for a person."""
+
+    @classmethod
+    def make(
+        cls,
+        languages: Sequence[str],
+        *,
+        open_set: bool = False,
+        trusted: Mapping[str, Sequence[str]] | None = None,
+        sample: Mapping[str, Sequence[str]] | None = None,
+    ) -> LanguageFilter:
+        """`trusted`: text in languages that the detector does not know, or does not know well; others may be among them.
+
+        `sample`: text of the corpus. With trusted text, what the detector finds right in it stands for the other languages.
+        """
+        trusted = trusted or {}
+        codes = {language: detector_code(language) for language in languages}
+        known = detector_languages() if set(languages) - trusted.keys() else frozenset()
+        detected = {language: code for language, code in codes.items() if code in known and language not in trusted}
+        closed = tuple(sorted(set(detected.values())))
+        candidates = () if open_set or len(closed) < 2 else closed
+        by_detector = cls(candidates, detected)
+        classifier = None
+        if trusted:
+            texts = {language: list(lines) for language, lines in trusted.items()}
+            for language in detected:
+                lines = [line for line in (sample or {}).get(language, ()) if not by_detector.other_language(line, language)]
+                if enough_to_learn(lines):
+                    texts[language] = lines
+            if len(texts) < 2:
+                others = ", ".join(language for language in languages if language not in trusted) or "another language"
+                raise ConfigError(
+                    f"trusted text for {', '.join(trusted)} alone tells it from nothing: too little of the corpus's own text "
+                    f"in other languages could be confirmed. Give trusted text for {others} too."
+                )
+            classifier = NgramClassifier.train(texts)
+        notes = {}
+        among = f"among {', '.join(candidates)}" if candidates else f"among all {len(known)} languages it knows"
+        for language, code in codes.items():
+            twins = [other for other, name in detected.items() if name == code and other != language]
+            if language in trusted:
+                assert classifier is not None
+                notes[language] = f"n-gram classifier, among {', '.join(classifier.languages)}"
+            elif language in detected:
+                same = f"; cannot tell it from {', '.join(twins)}" if twins else ""
+                notes[language] = f"py3langid, {among}{same}" + (" and the n-gram classifier" if classifier else "")
+            else:
+                notes[language] = f"not checked: py3langid does not know it; give text you trust with --trusted {language}=FILE"
+        return cls(candidates, detected, classifier, notes=notes)
+
+    def other_language(self, text: str, language: str) -> str:
+        """The language that wins clearly instead; "" where the line is as it should be, or where that cannot be told."""
+        # Each letter is worth one or more, so most lines need no closer look.
+        if sum(map(str.isalpha, text)) < FEWEST_LETTERS_OF_A_LINE and letters_worth(text) < FEWEST_LETTERS_OF_A_LINE:
+            return ""
+        if language in self.detected:
+            detector, own = _detector(self.candidates), self.detected[language]
+            if detector.classify(text)[0] != own:
+                ranking = [(code, score) for code, score in detector.rank(text) if code != _NO_LANGUAGE]
+                best, score = ranking[0]
+                if (score - dict(ranking)[own]) / sqrt(len(text.encode(errors="replace"))) > self.detector_margin:
+                    return str(best)
+        if self.classifier is not None and language in self.classifier.languages:
+            best, margin = self.classifier.winner(text, language)
+            if margin > NGRAM_MARGIN:
+                return best
+        return ""
+
+
+def detector_languages() -> frozenset[str]:
+    """The codes that the detector knows; an error says how to install it where it is missing."""
+    try:
+        return frozenset(_detector().labels) - {_NO_LANGUAGE}
+    except ImportError:
+        raise ConfigError(
+            "language-ID filtering needs py3langid: pip install 'graftmt[prepare]', or leave it out with --no-language-id."
+        ) from None
 
 
 def detector_code(language: str) -> str:

@@ -1,4 +1,4 @@
-"""What every reader gives and every later step takes: lines in several languages, streamed; and the folder they end in. Layer 4.
+"""What every reader gives and every later step takes: lines in several languages, streamed, and their folder. Layer 4.
 
 A `Source` can be read more than once. A line is a tuple with one text a language, "" where there is none.
 """

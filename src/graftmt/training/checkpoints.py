@@ -84,7 +84,7 @@ class Checkpoints:
             document = _read_document(path)
         if document["format"] != FORMAT:
             raise CheckpointError(f"{path} has format {document['format']!r}; this version of graftmt reads {FORMAT}.")
-        stored = _as_today(document["config"], self.kind)
+        stored = as_today(document["config"], self.kind)
         # Stages that have not begun may still be planned anew.
         ahead = tuple(f"stages.{number}." for number in range(document["state"]["stage"] + 1, len(config["stages"])))
         changed = [
@@ -206,7 +206,7 @@ def _optimizer_tensors(parameters: Mapping[str, nn.Parameter], optimizer: torch.
     }
 
 
-def _as_today(config: Any, kind: type[RunConfig]) -> Any:
+def as_today(config: Any, kind: type[RunConfig]) -> Any:
     """A stored configuration with the keys that later versions added; one that no longer makes sense is compared as it is."""
     try:
         return to_mapping(from_mapping(kind, config))

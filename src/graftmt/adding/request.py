@@ -1,0 +1,185 @@
+"""A request to add a language: what can be asked for, what follows from it, and what cannot be meant. Layer 6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from graftmt.adding.corpus import AddCorpus
+from graftmt.adding.examination import Examination
+from graftmt.augmentation import Spec
+from graftmt.base import Base, choose_device
+from graftmt.configuration import apply_overrides, from_mapping, to_mapping
+from graftmt.decoding import SearchOptions
+from graftmt.errors import ConfigError
+from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack
+from graftmt.packs.storage import check_place
+from graftmt.training import PackConfig
+from graftmt.training.packs import check_parent
+
+EPOCHS = 20
+FEWEST_STEPS, MOST_STEPS = 300, 20_000
+BATCH_TOKENS = {"cpu": 2048, "cuda": 16_384}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOptions:
+    """What `graftmt add` can be asked for."""
+
+    languages: tuple[str, ...]
+    base: Path
+    train: tuple[str, ...]
+    side: Side
+    valid: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    partners: tuple[str, ...] | None = None
+    recipe: str | None = None
+    """By side unless given: `embed` as source, `embed + dec-last-layer + enc-adapters-last` as target."""
+    run: Path | None = None
+    """runs/LANG-SIDE unless given; for the second version of a pack, runs/LANG-SIDE-2."""
+    output: Path | None = None
+    """Where the pack goes besides the run's folder: a folder, or a file that ends in .graftpack."""
+    steps: int | None = None
+    """Some 20 passes over the text unless given."""
+    minutes: float | None = None
+    """Training stops in time for the whole command to have taken so long."""
+    merges: int | None = None
+    augment: str | None = None
+    """More text with the base's other languages: `multi-aligned`, `1k`, or back-translated, `multi-aligned-bt`, `1k-bt`."""
+    teacher: Path | None = None
+    """The base that back-translates; the same one unless given."""
+    parent: Path | None = None
+    codes_from: Path | None = None
+    device: str = "auto"
+    base_precision: Literal["fp32", "bf16"] = "fp32"
+    seed: int = 1
+    test_lines: int = 200
+    beam: int = 5
+    overrides: tuple[str, ...] = ()
+    """Changes to the resolved PackConfig: stages.0.learning_rate=2e-3 …"""
+    dry_run: bool = False
+    fresh: bool = False
+    quiet: bool = False
+
+
+def check_early(options: AddOptions, base: Base) -> Pack | None:
+    """What can be wrong in the request itself, before any text is read or written; returns the pack to continue."""
+    parent = None if options.parent is None else load_pack(options.parent)
+    recipe = Recipe.parse(recipe_of(options, base, parent))
+    nearest = recipe.code.kind == "proxy" and recipe.code.language == "nearest"
+    if options.codes_from is not None and not nearest:
+        raise ConfigError(f"--codes-from is for a recipe with code:proxy:nearest; this one is {str(recipe)!r}. Leave it out.")
+    if nearest and options.codes_from is None:
+        raise ConfigError(
+            "code:proxy:nearest needs --codes-from: a base that knows the language, or a target pack with its code. "
+            "To name the code yourself, write code:proxy:ru."
+        )
+    if nearest:
+        recipe = replace(recipe, code=replace(recipe.code, language=base.languages[0]))
+    check_recipe(recipe, options.side, options.languages, base)
+    if parent is not None:
+        config = PackConfig(run=Path(), languages=options.languages, side=options.side, parent=options.parent)
+        check_parent(parent, config, base)
+        if options.merges is not None:
+            raise ConfigError("--merges: a pack that is continued keeps its vocabulary; leave the merges out.")
+        if options.recipe is not None and Recipe.parse(options.recipe) != parent.recipe:
+            raise ConfigError(f"--recipe: a pack that is continued keeps its own, {str(parent.recipe)!r}; leave this one out.")
+    if options.base_precision == "bf16" and choose_device(options.device) == "cpu":
+        raise ConfigError("a base in bf16 is for training on a GPU; on a CPU fp32 is faster. Leave the precision out.")
+    SearchOptions(beam=options.beam)
+    if options.augment is not None:
+        Spec.parse(options.augment)
+    elif options.teacher is not None:
+        raise ConfigError("--teacher is the model that back-translates for --augment; give both or neither.")
+    if options.output is not None:
+        check_place(options.output)
+    for override in options.overrides:
+        key = override.partition("=")[0].strip()
+        if key in ("run", "languages", "side", "recipe", "parent", "codes_from", "data.partners"):
+            raise ConfigError(f"override {override!r}: there is an option for this; see `graftmt add --help`.")
+    return parent
+
+
+def run_folder(options: AddOptions, parent: Pack | None) -> Path:
+    version = f"-{parent.card.get('version', 1) + 1}" if parent else ""
+    return options.run or Path("runs") / f"{'+'.join(options.languages)}-{options.side}{version}"
+
+
+def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None) -> str:
+    """The paper's best trade-offs: embeddings alone read a language well; writing one takes a layer and an adapter too.
+
+    Its code begins as that of English or, in a base without it, of the language it is trained with.
+    """
+    if side == "source":
+        return "embed"
+    recipe = f"embed + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"
+    if "en" in base.languages:
+        return recipe
+    known = [name for name in partners or () if name in base.languages] or base.languages
+    return f"{recipe} + code:learned:{known[0]}"
+
+
+def recipe_of(options: AddOptions, base: Base, parent: Pack | None) -> str:
+    if parent is not None:
+        return str(parent.recipe)
+    return options.recipe or default_recipe(options.side, base, options.partners)
+
+
+def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, folder: Path, device: str) -> PackConfig:
+    """Defaults for this machine, what was asked for, then the overrides."""
+    on_gpu = device.startswith("cuda")
+    stage: dict[str, Any] = {
+        "name": "pack",
+        "directions": [],
+        "batch_tokens": BATCH_TOKENS["cuda" if on_gpu else "cpu"],
+        "steps": options.steps or FEWEST_STEPS,
+        "learning_rate": 2e-3,
+        "warmup": 0,
+        "betas": [0.9, 0.98],
+        "schedule": "constant",
+        "cooldown": 0.5,
+        "dropout": 0.1,
+    }
+    values: dict[str, Any] = {
+        "run": str(folder),
+        "languages": list(options.languages),
+        "side": options.side,
+        "recipe": recipe,
+        "data": {"partners": list(corpus.partners)},
+        "subwords": {"merges": options.merges or 4000},
+        "stages": [stage],
+        "validation": {"lines": 100},
+        "seed": options.seed,
+        "device": device,
+        "precision": "bf16" if options.base_precision == "bf16" else "fp32",
+        "parent": str(options.parent) if options.parent else None,
+        "codes_from": str(options.codes_from) if options.codes_from else None,
+    }
+    # Twice: what follows from the number of steps follows from one that is overridden too, and can be overridden itself.
+    config = with_pace(from_mapping(PackConfig, apply_overrides(values, options.overrides)))
+    return from_mapping(PackConfig, apply_overrides(to_mapping(config), options.overrides))
+
+
+def with_pace(config: PackConfig) -> PackConfig:
+    """Warm-up, validations, checkpoints and log lines at the pace of the number of steps."""
+    stage = config.stages[0]
+    stage = replace(stage, warmup=max(1, min(400, stage.steps // 10)))
+    every = max(50, stage.steps // 10)
+    return replace(
+        config,
+        stages=(stage,),
+        validation=replace(config.validation, every=every),
+        checkpoint_every=every,
+        log_every=max(1, min(50, stage.steps // 10)),
+    )
+
+
+def choose_steps(examination: Examination, batch_tokens: int) -> int:
+    """About EPOCHS passes over the text, at least a few hundred updates."""
+    tokens = sum(
+        found.lines * max(1.0, (found.under_pack or found.under_base).tokens_per_line)
+        for found in examination.languages.values()
+    )
+    return int(min(MOST_STEPS, max(FEWEST_STEPS, EPOCHS * tokens / batch_tokens)))

@@ -1,0 +1,392 @@
+"""`graftmt augment`: choose the lines, have them translated, and write it all as a corpus folder like any other. Layer 5."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graftmt.augmentation.assembly import DROPPED, Outputs, write_augmented
+from graftmt.augmentation.back_translation import (
+    BackTranslator,
+    Teacher,
+    Work,
+    back_translate,
+    differences,
+    missing_chunks,
+    search_options,
+)
+from graftmt.augmentation.engines import LOCAL, Engine
+from graftmt.augmentation.plan import Plan, Spec, make_plan
+from graftmt.base import Base, choose_device, read_base_document
+from graftmt.data import Corpus
+from graftmt.data.corpus import find_files
+from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
+from graftmt.files import exclusive, read_json
+from graftmt.progress import progress
+
+Say = Callable[[str], None]
+
+FORMAT = 1
+CHUNK_LINES = 512
+"""Lines of a chunk: what a kill can cost, and what one batch is made from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentOptions:
+    """What `graftmt augment` can be asked for."""
+
+    new: tuple[str, ...]
+    base: Path
+    spec: str
+    output: Path
+    train: tuple[str, ...] = ()
+    """A corpus folder, or LANG=FILE for each language."""
+    languages: tuple[str, ...] | None = None
+    """Of the base, to be paired with; all but the pivot unless given."""
+    pivot: str | None = None
+    """What the new text is paired with already: English, or the only language of the base that the corpus has."""
+    teacher: Path | None = None
+    """A base that translates instead of `base`."""
+    packs: Mapping[str, Path] | Sequence[Path] = ()
+    """For the teacher."""
+    beam: int = 1
+    seed: int = 1
+    keep_copies: bool = False
+    keep_duplicates: bool = False
+    chunk_lines: int = CHUNK_LINES
+    batch_tokens: int = 0
+    device: str = "auto"
+    dtype: str = "fp32"
+    engine: Engine = LOCAL
+    fresh: bool = False
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        if self.chunk_lines < 1:
+            raise ConfigError(f"chunk_lines is {self.chunk_lines}; at least 1 is needed.")
+        if not self.new or len(set(self.new)) < len(self.new):
+            raise LanguageError(f"new languages: got {', '.join(self.new) or 'none'}; expected one or several, each once.")
+
+    @property
+    def work(self) -> Path:
+        """Beside the output, which is replaced as a whole when it is ready."""
+        return self.output.with_name(f"{self.output.name}.work")
+
+
+@dataclass
+class AugmentResult:
+    """The corpus folder and how it came to be."""
+
+    folder: Path
+    report: dict[str, Any]
+    """Also in corpus.json."""
+    translated: int = 0
+    """Lines translated by this process."""
+    seconds: float = 0.0
+    made_before: bool = False
+    """The folder was there already, from the same text and options."""
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "folder": str(self.folder),
+            **self.report,
+            "translated_now": self.translated,
+            "seconds": round(self.seconds, 1),
+            "made_before": self.made_before,
+        }
+
+
+def augment(
+    options: AugmentOptions, say: Say = print, *, splits: Mapping[str, Corpus] | None = None, resident: Base | None = None
+) -> AugmentResult:
+    """Makes the corpus folder, or goes on making it. `splits`: text that is open already; `resident`: the teacher's base."""
+    started = time.monotonic()
+    spec = Spec.parse(options.spec, options.new)
+    base_languages = tuple(read_base_document(options.base)["languages"])
+    known = (*options.new, *base_languages)
+    splits = open_splits(options.train, options.new, known) if splits is None else splits
+    pivot, languages = choose_languages(options, splits["train"], base_languages)
+    teacher = Teacher(base=options.teacher or options.base, packs=options.packs, device=options.device, dtype=options.dtype)
+    if spec.back_translated:
+        teacher.check(pivot, languages)
+    begun = describe_work(options, spec, splits["train"], pivot, languages, teacher)
+    facts = describe_corpus(options, splits, begun)
+    work = Work(options.work)
+    with exclusive(options.work, "the augmentation in"):
+        try:
+            result = made_before(options, facts)
+            clear_leftovers(options)
+            if result is None:
+                if spec.back_translated:
+                    work.begin(begun)
+                plan = make_plan(
+                    spec,
+                    splits["train"],
+                    new=options.new,
+                    pivot=pivot,
+                    languages=languages,
+                    named=options.languages is not None,
+                    seed=options.seed,
+                )
+                for note in plan.notes:
+                    say(f"note: {note}")
+                result = AugmentResult(options.output, {}, notes=plan.notes)
+                if spec.back_translated:
+                    result.translated = translate_plan(plan, splits["train"], teacher, work, options, resident)
+                result.report = write_augmented(
+                    options.output,
+                    plan,
+                    splits,
+                    Outputs(plan, work, options.chunk_lines, options.keep_copies, options.keep_duplicates),
+                    facts,
+                )
+            remove_beside(options.output, "old")
+            work.remove()
+        finally:
+            if options.work.is_dir() and {path.name for path in options.work.iterdir()} <= {".lock", "work.json"}:
+                work.remove()  # nothing was done
+    result.seconds = time.monotonic() - started
+    return result
+
+
+def augment_training(
+    train: Corpus,
+    *,
+    spec: str,
+    new: Sequence[str],
+    base: Path,
+    folder: Path,
+    resident: Base | None = None,
+    teacher: Path | None = None,
+    beam: int = 1,
+    seed: int = 1,
+    device: str = "auto",
+    dtype: str = "fp32",
+    engine: Engine = LOCAL,
+    fresh: bool = False,
+    quiet: bool = False,
+    say: Say = print,
+) -> Corpus:
+    """What `graftmt add --augment` trains on: a training split, after validation text was held out of it, augmented.
+
+    Its languages but the new ones are the partners to train with. `resident`: the base, where it is the teacher too.
+    """
+    options = AugmentOptions(
+        new=tuple(new),
+        base=base,
+        spec=spec,
+        output=folder,
+        teacher=teacher,
+        beam=beam,
+        seed=seed,
+        device=device,
+        dtype=dtype,
+        engine=engine,
+        fresh=fresh,
+        quiet=quiet,
+    )
+    result = augment(options, say, splits={"train": train}, resident=resident if teacher is None else None)
+    for line in report_lines(result):
+        say(line)
+    made = Corpus.open(folder, "train")
+    return Corpus(
+        folder, "train", {name: made.files[name] for name in (*train.languages, *made.languages) if name in made.files}
+    )
+
+
+def open_splits(train: Sequence[str], new: Sequence[str], known: Sequence[str]) -> dict[str, Corpus]:
+    """A folder's splits in the languages known here, or the training text alone where it comes as LANG=FILE."""
+    if len(train) == 1 and "=" not in train[0]:
+        folder = Path(train[0]).expanduser()
+        Corpus.open(folder, "train", new)  # says so where one of them is missing
+        found = {split: find_files(folder, split) for split in ("train", "valid", "test")}
+        return {
+            split: Corpus(folder, split, {name: files[name] for name in known if name in files})
+            for split, files in found.items()
+            if split == "train" or not files.keys().isdisjoint(known)
+        }
+    files: dict[str, Path] = {}
+    for argument in train:
+        language, equals, path = argument.partition("=")
+        if not equals or language not in known or language in files:
+            raise DataError(
+                f"--train {argument}: expected one corpus folder, or LANG=FILE for each language, once, where LANG is one of "
+                f"{', '.join(known)}."
+            )
+        files[language] = Path(path).expanduser()
+    for language in new:
+        if language not in files:
+            raise LanguageError(f"no training text is in {language}, the language to add; give --train {language}=FILE.")
+    return {"train": Corpus(files[new[0]].parent, "train", {name: files[name] for name in known if name in files})}
+
+
+def choose_languages(options: AugmentOptions, train: Corpus, base_languages: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The pivot, and the languages to pair the new ones with beside it."""
+    for language in options.new:
+        if language in base_languages:
+            raise LanguageError(f"{language} is already one of the base's languages ({', '.join(base_languages)}).")
+    partners = [language for language in train.languages if language in base_languages]
+    pivot = options.pivot or ("en" if "en" in partners else partners[0] if len(partners) == 1 else "")
+    if not pivot:
+        raise LanguageError(
+            f"the text in {train.folder} has {', '.join(partners) or 'none'} of the base's languages; say with --pivot which "
+            f"one {', '.join(options.new)} is paired with and can be translated from."
+        )
+    if pivot not in partners:
+        raise LanguageError(
+            f"--pivot: {pivot!r} is not among the base's languages in {train.folder}{nearest(pivot, partners) or '.'} Those "
+            f"are: {', '.join(partners) or 'none'}."
+        )
+    if options.languages is None:
+        return pivot, tuple(language for language in base_languages if language != pivot)
+    for language in options.languages:
+        if language not in base_languages or language == pivot:
+            others = [name for name in base_languages if name != pivot]
+            why = "is the pivot, which is there anyway" if language == pivot else "is not one of the base's languages"
+            raise LanguageError(
+                f"--languages: {language!r} {why}{nearest(language, others) or '.'} Choose among: {', '.join(others)}."
+            )
+    return pivot, tuple(dict.fromkeys(options.languages))
+
+
+def describe_work(
+    options: AugmentOptions, spec: Spec, train: Corpus, pivot: str, languages: Sequence[str], teacher: Teacher
+) -> dict[str, Any]:
+    """All that the choice of lines and their translations depend on."""
+    read = {*options.new, pivot, *(() if spec.back_translated and spec.lines is not None else languages)}
+    facts: dict[str, Any] = {
+        "format": FORMAT,
+        "spec": str(spec),
+        "seed": options.seed,
+        "new": list(options.new),
+        "pivot": pivot,
+        "languages": list(languages),
+        "text": {f"train.{language}": _hash_file(path) for language, path in train.files.items() if language in read},
+    }
+    if spec.back_translated:
+        facts |= {"teacher": teacher.facts(), "beam": options.beam, "chunk_lines": options.chunk_lines}
+        if options.batch_tokens:
+            facts["batch_tokens"] = options.batch_tokens
+    return facts
+
+
+def describe_corpus(options: AugmentOptions, splits: Mapping[str, Corpus], work: Mapping[str, Any]) -> dict[str, Any]:
+    """That, and what decides what becomes of the translations."""
+    others = {
+        f"{split}.{language}": _hash_file(path)
+        for split, corpus in splits.items()
+        if split != "train"
+        for language, path in corpus.files.items()
+    }
+    return {
+        **work,
+        "text": {**work["text"], **others},
+        "keep_copies": options.keep_copies,
+        "keep_duplicates": options.keep_duplicates,
+    }
+
+
+def _hash_file(path: Path) -> str:
+    try:
+        with path.open("rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()[:32]
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}; check the path.") from None
+
+
+def clear_leftovers(options: AugmentOptions) -> None:
+    """What a killed process left beside the output, half written; and with `fresh` its chunks. Needs the lock on the work."""
+    remove_beside(options.output, "tmp")
+    if options.fresh:
+        for path in options.work.iterdir():
+            if path.name != ".lock":
+                path.unlink()
+
+
+def remove_beside(folder: Path, ending: str) -> None:
+    """What `atomic_folder` leaves where it is killed: a new folder half written (tmp), or the one it replaces (old)."""
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*.{ending}"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def made_before(options: AugmentOptions, facts: Mapping[str, Any]) -> AugmentResult | None:
+    """The corpus that is there, where it is the one asked for; nothing else is overwritten unasked."""
+    folder = options.output
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return None
+    stored = read_json(folder / "corpus.json", "the corpus").get("augmentation") if (folder / "corpus.json").is_file() else None
+    if not isinstance(stored, dict):
+        raise GraftError(f"{folder} is there already and was not made by `graftmt augment`; choose another folder (-o).")
+    if options.fresh:
+        return None
+    before = {key: value for key, value in stored.items() if key != "report"}
+    if changed := differences(before, facts):
+        raise GraftError(
+            f"{folder} holds a corpus that was made otherwise: {'; '.join(changed)}. Choose another folder (-o), or replace it "
+            "with --fresh."
+        )
+    return AugmentResult(folder, stored["report"], made_before=True)
+
+
+def translate_plan(
+    plan: Plan, train: Corpus, teacher: Teacher, work: Work, options: AugmentOptions, resident: Base | None
+) -> int:
+    """All that is chosen and not translated yet; returns how many lines this process translated."""
+    total = sum(int(lines.sum()) for lines in plan.chosen.values())
+    # On Ray's machines the device is theirs to find.
+    device = choose_device(options.device) if options.engine.name == "local" else options.device
+    search = search_options(device, beam=options.beam, batch_tokens=options.batch_tokens)
+    translate = BackTranslator(teacher, plan.pivot, search, resident)
+    reused, translated, began = 0, 0, time.monotonic()
+
+    with progress(f"translating into {', '.join(plan.languages)}", total, quiet=options.quiet) as bar:
+
+        def hear(lines: int) -> None:
+            nonlocal translated
+            translated += lines
+            bar.update(reused + translated, pace(translated, total - reused - translated, time.monotonic() - began))
+
+        def hear_reused(lines: int) -> None:
+            nonlocal reused
+            reused += lines
+            if lines:
+                bar.message(f"{lines:,} lines were translated before")
+
+        chunks = missing_chunks(plan, train, work, options.chunk_lines, hear_reused)
+        back_translate(chunks, translate, work, options.engine, hear)
+    assert reused + translated == total
+    return translated
+
+
+def pace(done: int, left: int, seconds: float) -> str:
+    """`120 lines/s, 3 min left`."""
+    rate = done / max(seconds, 1e-9)
+    remaining = left / rate if rate else 0.0
+    if remaining >= 5400:
+        return f"{rate:,.0f} lines/s, {remaining / 3600:.1f} h left"
+    return (
+        f"{rate:,.0f} lines/s, {remaining / 60:.0f} min left"
+        if remaining >= 90
+        else f"{rate:,.0f} lines/s, {remaining:.0f} s left"
+    )
+
+
+def report_lines(result: AugmentResult) -> list[str]:
+    """For people: what was made, and what was dropped."""
+    report = result.report
+    pairs = ", ".join(f"{pair} {lines:,}" for pair, lines in report["pairs"].items())
+    lines = [f"{report['title']}: {report['lines']:,} lines in {result.folder} ({pairs})"]
+    reasons = {reason: sum(counts.get(reason, 0) for counts in report["languages"].values()) for reason in DROPPED}
+    if any(reasons.values()):
+        found = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons.items() if count)
+        lines.append(f"of the translations: {found}")
+    if report["repeated"]:
+        lines.append(f"{report['repeated']:,} lines repeat a text and were not considered")
+    return lines

@@ -1,0 +1,22 @@
+"""`graftmt prepare`: from downloaded files to a corpus folder; a command per format, then clean, align, split, stats."""
+
+from __future__ import annotations
+
+import typer
+
+from graftmt.cli import prepare_align, prepare_clean, prepare_read, prepare_split, prepare_stats
+
+app = typer.Typer(
+    help="From the files you downloaded to a corpus folder that `train` and `add` take: read, clean, align, split, count.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for name, read in prepare_read.COMMANDS.items():
+    app.command(name, rich_help_panel="Read a format")(read)
+
+_WORK = "Work on a corpus"
+app.command("clean", rich_help_panel=_WORK)(prepare_clean.clean)
+app.command("align", rich_help_panel=_WORK)(prepare_align.align)
+app.command("split", rich_help_panel=_WORK)(prepare_split.split)
+app.command("stats", rich_help_panel=_WORK)(prepare_stats.stats)

@@ -1,0 +1,231 @@
+"""`graftmt prepare clean`: repair and filter a corpus, and say what was dropped and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graftmt.cli.common import AsJson
+from graftmt.errors import ConfigError, DataError, nearest
+
+if TYPE_CHECKING:
+    from graftmt.data.corpus import Corpus
+    from graftmt.prepare.cleaning_rules import CleaningConfig
+    from graftmt.prepare.source import Source
+
+
+def clean(
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder: train.en.txt, train.fr.txt, … of the same lines.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the clean corpus and report.json.")],
+    splits: Annotated[
+        list[str] | None,
+        typer.Option("--split", help="Split to clean, several with commas or by repeating; the others are copied."),
+    ] = None,
+    rules: Annotated[
+        str,
+        typer.Option(
+            "--rules",
+            help="Rules to apply, with commas, or with - before each those to leave out: --rules=-copies,-duplicates. All: "
+            "encoding, control_characters, normalisation, whitespace, invalid, empty, too_long, copies, length_ratio, scripts, "
+            "language_id, duplicates.",
+        ),
+    ] = "",
+    max_length: Annotated[int, typer.Option("--max-length", min=1, help="Characters of a text, at most.")] = 1000,
+    max_words: Annotated[int, typer.Option("--max-words", min=1, help="Words of a text, at most.")] = 200,
+    max_ratio: Annotated[
+        float, typer.Option("--max-ratio", min=1.0, help="Lengths of a line's texts, longer / shorter, at most.")
+    ] = 3.0,
+    max_foreign: Annotated[
+        float, typer.Option("--max-foreign", min=0.0, max=1.0, help="Share of letters in another script, at most.")
+    ] = 0.5,
+    normalise: Annotated[str, typer.Option("--normalise", help="Unicode normalisation: none, NFC or NFKC.")] = "NFC",
+    language_id: Annotated[
+        bool, typer.Option("--language-id/--no-language-id", help="Drop texts that are clearly in another language.")
+    ] = True,
+    open_set: Annotated[
+        bool, typer.Option("--open-set", help="Let the detector choose among all languages it knows, not the corpus's alone.")
+    ] = False,
+    trusted: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trusted",
+            help="LANG=FILE: text to learn a language from that the detector does not know; repeat for several. Languages that "
+            "are not in the corpus help to find lines in them.",
+        ),
+    ] = None,
+    reference: Annotated[
+        str, typer.Option("--reference", help="Language that copies are copies of; default: English, or else the first.")
+    ] = "",
+    processes: Annotated[int, typer.Option("--processes", min=1, help="How many work at once; the result is the same.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Repair and filter a corpus: a bad text is emptied, a line with fewer than two texts left is dropped.
+
+    Placeholders and numbers stay as they are. The folder gets a report.json with what was repaired and dropped, by rule and
+    language, and examples.
+
+    Example: graftmt prepare clean corpus -o clean --processes 2
+
+    Example: graftmt prepare clean corpus -o clean --trusted szl=silesian.txt --rules=-duplicates
+    """
+    from graftmt.prepare.cleaning_rules import CleaningConfig
+
+    config = CleaningConfig(
+        normalisation=normalise,  # type: ignore[arg-type]  # checked there
+        longest_characters=max_length,
+        longest_words=max_words,
+        largest_ratio=max_ratio,
+        largest_foreign_share=max_foreign,
+        open_set=open_set,
+        reference=reference,
+    )
+    config = apply_rules(config, rules, language_id)
+    names = [name.strip() for value in splits or ["train"] for name in value.split(",") if name.strip()]
+    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), processes)
+    print(json.dumps(report, ensure_ascii=False, indent=2)) if as_json else show(report, output)
+
+
+def apply_rules(config: CleaningConfig, rules: str, language_id: bool) -> CleaningConfig:
+    from dataclasses import replace
+
+    names = [name.strip() for name in rules.split(",") if name.strip()]
+    config = config.with_rules(names) if names else config
+    return config if language_id else replace(config, language_id=False)
+
+
+def parse_trusted(values: list[str]) -> dict[str, list[str]]:
+    """LANG=FILE, each with the file's lines."""
+    from graftmt.data.corpus import read_lines
+
+    texts: dict[str, list[str]] = {}
+    for value in values:
+        language, equals, path = value.partition("=")
+        if not equals or not language or not path:
+            raise ConfigError(f"--trusted: {value!r} is not LANG=FILE, such as szl=silesian.txt.")
+        if language in texts:
+            raise ConfigError(f"--trusted: {language!r} is given twice; put its text into one file.")
+        texts[language] = [line for line in read_lines(Path(path)) if line]
+    return texts
+
+
+def clean_folder(
+    folder: Path,
+    output: Path,
+    names: list[str],
+    config: CleaningConfig,
+    trusted: dict[str, list[str]],
+    processes: int,
+) -> dict[str, Any]:
+    """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
+    from graftmt.files import write_json
+    from graftmt.prepare.cleaning import clean as clean_source
+    from graftmt.prepare.raw import raw_source
+    from graftmt.prepare.source import write_corpus
+
+    check_output(folder, output)
+    corpora = open_splits(folder)
+    for name in names:
+        if name not in corpora:
+            raise DataError(
+                f"{folder} has no split {name!r}{nearest(name, corpora) or '.'} Splits there: {', '.join(corpora)}."
+            )
+    sources: dict[str, Source] = {}
+    reports = {}
+    for name, corpus in corpora.items():
+        source = raw_source(corpus)
+        if name in names:
+            sources[name], reports[name] = clean_source(source, config, trusted=trusted, processes=processes)
+        else:
+            sources[name] = source
+    with_progress = {name: counted(source, name) for name, source in sources.items()}
+    write_corpus(output, with_progress, {"made_by": "graftmt prepare clean", "from": str(folder)})
+    copied = [name for name in corpora if name not in names]
+    document = {"splits": {name: report.document() for name, report in reports.items()}, "copied": copied}
+    write_json(output / "report.json", document)
+    return document
+
+
+def check_output(folder: Path, output: Path) -> None:
+    """The new folder takes the place of what is there, so that must be a corpus, and another one than is read."""
+    if output.resolve() == folder.resolve():
+        raise ConfigError(f"-o {output} is the corpus itself; give another folder, so that nothing is lost.")
+    if output.exists() and not (output.is_dir() and ((output / "corpus.json").is_file() or not any(output.iterdir()))):
+        raise ConfigError(f"{output} exists and is no corpus folder made by graftmt; give a new folder with -o.")
+
+
+def open_splits(folder: Path) -> dict[str, Corpus]:
+    """All splits of a corpus folder; an error says what was expected where there are none."""
+    from graftmt.data.corpus import Corpus, find_files
+
+    if not folder.is_dir():
+        raise DataError(f"there is no corpus folder {folder}; expected files such as train.en.txt in it.")
+    names = sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()})
+    splits = {name: Corpus(folder, name, files) for name in names if name and (files := find_files(folder, name))}
+    if not splits:
+        raise DataError(f"{folder} has no files such as train.en.txt or train.en.txt.xz; is it a corpus folder?")
+    return splits
+
+
+def counted(source: Source, name: str) -> Source:
+    """The same lines, with their number on standard error while they are written."""
+    from collections.abc import Iterator
+
+    from graftmt.prepare.source import Line, Source
+    from graftmt.progress import progress
+
+    def read() -> Iterator[Line]:
+        with progress(f"{name}: lines written", 0) as bar:
+            for number, line in enumerate(source, 1):
+                yield line
+                if number % 1000 == 0:
+                    bar.update(number)
+
+    return Source(source.name, source.languages, read)
+
+
+def show(report: dict[str, Any], output: Path) -> None:
+    """A table a split, then how the languages were judged."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    for name, document in report["splits"].items():
+        console.print(table_of(name, document))
+        judged: dict[str, list[str]] = {}
+        for language, note in document["language_id"].items():
+            judged.setdefault(note, []).append(language)
+        for note, languages in judged.items():
+            console.print(Text(f"language ID of {', '.join(languages)}: {note}"))
+    if report["copied"]:
+        console.print(Text(f"copied: {', '.join(report['copied'])}"))
+    console.print(Text(f"{output}: the clean corpus; report.json in it has all figures, with examples of what each rule did"))
+
+
+def table_of(name: str, document: dict[str, Any]) -> Any:
+    """Texts by rule, and the languages with most of them: all languages would not fit a terminal."""
+    from rich.table import Table
+
+    lines = document["lines"]
+    read, kept = ({language: counts[key] for language, counts in document["texts"].items()} for key in ("read", "kept"))
+    total = sum(read.values())
+    table = Table(title=f"{name}: {lines['kept']:,} of {lines['read']:,} lines kept")
+    table.add_column("texts", no_wrap=True)
+    for column in ("number", "share"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("most in", overflow="fold")
+
+    def add(label: str, counts: dict[str, int], style: str = "") -> None:
+        number = sum(counts.values())
+        most = sorted((language for language in counts if counts[language]), key=lambda language: -counts[language])[:4]
+        listed = ", ".join(f"{language} {counts[language]:,}" for language in most)
+        table.add_row(label, f"{number:,}", f"{number / max(1, total):.2%}", listed, style=style)
+
+    add("read", read)
+    for what in ("repaired", "dropped"):
+        for rule, counts in document[what].items():
+            add(f"{what}: {rule}", counts)
+    add("kept", kept, "bold")
+    return table

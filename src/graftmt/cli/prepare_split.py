@@ -1,0 +1,61 @@
+"""`graftmt prepare split`: valid and test taken out of a corpus."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graftmt.cli.common import AsJson
+
+
+def split(
+    corpus: Annotated[Path, typer.Argument(help="Folder of a line-aligned corpus.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for train, valid and test.")],
+    valid: Annotated[int, typer.Option("--valid", min=0, help="Lines for validation, with text in every language.")] = 2000,
+    test: Annotated[int, typer.Option("--test", min=0, help="Lines for testing, with text in every language.")] = 2000,
+    per_direction: Annotated[
+        bool,
+        typer.Option(
+            "--per-direction",
+            help="Instead, so many random pairs for each direction: lines with text in two languages, for both ways.",
+        ),
+    ] = False,
+    directions: Annotated[
+        str, typer.Option("--directions", help="Those that --per-direction means: a view, or en-fr,fr-de,…")
+    ] = "multi-parallel",
+    languages: Annotated[str | None, typer.Option("--languages", "-l", help="Only these, with commas.")] = None,
+    clear_of: Annotated[
+        list[Path] | None,
+        typer.Option("--clear-of", help="A folder whose splits, but for train, are to have no near-duplicate here either."),
+    ] = None,
+    train: Annotated[bool, typer.Option("--train/--no-train", help="Whether to write what is left for training.")] = True,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed holds out other lines.")] = 1,
+    name: Annotated[str, typer.Option("--split", help="The split to take them out of.")] = "train",
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Hold out lines for validation and testing; training lines with the same letters in any language are left out.
+
+    Example: graftmt prepare split corpora/ted -o corpora/ted-split --valid 2000 --test 2000 --seed 1
+    """
+    from graftmt.data import Corpus
+    from graftmt.prepare.splits import SplitOptions, held_out_splits, split_corpus
+
+    options = SplitOptions(valid=valid, test=test, per_direction=per_direction, directions=directions, train=train, seed=seed)
+    chosen = [code.strip() for code in languages.split(",") if code.strip()] if languages else None
+    others = [found for folder in clear_of or [] for found in held_out_splits(folder)]
+    made = split_corpus(Corpus.open(corpus, name, chosen), output, options, clear_of=others, quiet=quiet)
+    if as_json:
+        print(json.dumps({"output": str(output), **asdict(made)}, ensure_ascii=False, indent=2))
+        return
+    for written, lines in made.lines.items():
+        print(f"{output}/{written}.*.txt: {lines:,} lines in {', '.join(made.languages)}")
+    if train:
+        print(
+            f"not for training: {made.left_out['held_out']:,} lines held out, "
+            f"{made.left_out['near_duplicates']:,} near-duplicates of them"
+        )

@@ -1,0 +1,118 @@
+"""Tables: a column per language, in tab-separated files (quotation marks are text) or CSV (they are quotes). Layer 4."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+
+from graftmt.data.corpus import LONGEST_LINE
+from graftmt.errors import ConfigError, DataError, nearest
+from graftmt.prepare.readers.archives import StoredFile
+from graftmt.prepare.readers.combination import by_split, split_of
+from graftmt.prepare.readers.languages import choose_languages
+from graftmt.prepare.readers.lines import LONGEST_RECORD, read_records, too_long
+from graftmt.prepare.source import Line, Source
+
+
+def is_table(name: str) -> bool:
+    return name.lower().endswith((".tsv", ".csv", ".tab"))
+
+
+def read_tables(
+    files: Sequence[StoredFile],
+    columns: Mapping[str, str] | None = None,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+) -> dict[str, Source]:
+    """By split. `columns`: language → the column's number, from 1, or its name in the header; without, the header's names.
+
+    A first line is a header where columns go by name, unless `header` says so or not. Lines without anything are skipped.
+    """
+    if delimiter is not None and len(delimiter) != 1:
+        raise ConfigError(f"the delimiter is {delimiter!r}; expected one character, such as ';' or a tab.")
+    by_number = columns is not None and all(column.isascii() and column.isdigit() for column in columns.values())
+    if by_number and columns is not None and "0" in {column.lstrip("0") or "0" for column in columns.values()}:
+        raise ConfigError("columns are counted from 1; there is no column 0.")
+    has_header = not by_number if header is None else header
+    if not has_header and not by_number:
+        raise ConfigError("without a header columns go by number; write --columns en=1,fr=2.")
+    return by_split((split_of(file), _source(file, columns, delimiter, has_header, by_number)) for file in files)
+
+
+def _source(
+    file: StoredFile, columns: Mapping[str, str] | None, delimiter: str | None, has_header: bool, by_number: bool
+) -> Source:
+    names = next((row for _, row in _rows(file, delimiter)), None) if has_header and not by_number else []
+    if names is None:
+        raise DataError(f"{file} is empty; its first line should name the columns.")
+    if by_number and columns is not None:
+        places = {language: int(column[:9]) - 1 for language, column in columns.items()}
+    else:
+        places = _places([name.strip() for name in names], columns, file)
+    most = max(places.values())
+
+    def read() -> Iterator[Line]:
+        where = str(file)
+        for count, (number, row) in enumerate(_rows(file, delimiter)):
+            if count == 0 and has_header:
+                continue
+            if len(row) <= most:
+                missing = next(language for language, place in places.items() if place >= len(row))
+                raise DataError(
+                    f"{where}, line {number}: {len(row)} columns, but {missing} is column {places[missing] + 1}; complete the "
+                    "row or drop it, or check the delimiter (--delimiter) and the columns (--columns)."
+                )
+            texts = tuple(row[place] for place in places.values())
+            if max(map(len, texts)) > LONGEST_LINE:
+                raise too_long(where, f"line {number}", max(map(len, texts)))
+            yield texts
+
+    return Source(str(file), tuple(places), read)
+
+
+def _places(names: list[str], columns: Mapping[str, str] | None, file: StoredFile) -> dict[str, int]:
+    """Language → index, by the header."""
+    if columns is None:
+        chosen = choose_languages(names, None, f"the header of {file}")
+        return {language: names.index(name) for language, name in chosen.items()}
+    places = {}
+    for language, column in columns.items():
+        if column in names:
+            places[language] = names.index(column)
+        elif column.isascii() and column.isdigit() and 0 < int(column[:9]) <= len(names):
+            places[language] = int(column) - 1
+        else:
+            listed = ", ".join(names[:40])
+            raise DataError(f"{file} has no column {column!r}{nearest(column, names) or ';'} its header has: {listed}.")
+    return places
+
+
+def _rows(file: StoredFile, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Cells, with the number of the row's first line."""
+    if not file.name.lower().endswith(".csv"):
+        for number, line in read_records(file):
+            if line:
+                yield number, line.split(delimiter or "\t")
+        return
+    taken = first = last = 0
+
+    def feed() -> Iterator[str]:
+        nonlocal taken, first, last
+        for number, line in read_records(file):
+            first, last = first or number, number
+            taken += len(line)
+            if taken > LONGEST_RECORD:
+                raise too_long(str(file), f"line {first}", taken)
+            yield line + "\n"
+
+    try:
+        for row in csv.reader(feed(), delimiter=delimiter or ",", strict=True):
+            if row:
+                yield first, row
+            taken = first = 0
+    except csv.Error as error:
+        raise DataError(
+            f"{file}, line {first or last}: not valid CSV ({error}); quote cells that hold quotation marks, doubling these, or "
+            "give the file the ending .tsv if its quotation marks are text."
+        ) from None

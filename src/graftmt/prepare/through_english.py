@@ -1,0 +1,505 @@
+"""Bilingual corpora made into one multi-parallel corpus through the language they share, out of core with DuckDB. Layer 4.
+
+As in the paper (Section 5.1): texts are translations of each other when they stand beside the same English line, and each
+English line is there once; of several translations of it in one corpus the first counts. Lines come in the order of their
+English text's MD5: shuffled, and the same whatever the order of the corpora, their number of threads or the memory.
+
+Each corpus is read into Parquet files sorted by that MD5, no larger than what the memory sorts with ease; then ranges of it,
+each small enough for the memory, are grouped by the English text and written. So the memory needed does not grow with the
+corpora. What was read is kept until the end, so that a run that was killed goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from graftmt.data import Corpus
+from graftmt.data.corpus import ENDINGS, check_equal_lengths, read_lines
+from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
+from graftmt.files import atomic_file, atomic_folder, exclusive, read_json, write_json
+from graftmt.progress import Progress, progress
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FORMAT = 1
+BATCH_LINES = 20_000
+"""Lines that pass from Python to DuckDB, and back, at once."""
+ROW_GROUP = 4096
+"""Lines of a sorted file that are read together: few, for a range may need no more of each file."""
+SORTED_SHARE = 1
+"""The text of a sorted file is this many times the memory: at a few times, sorting still needs few passes over it."""
+COUNTED_SHARE = 0.75
+"""The part of the memory that DuckDB is told of; it does not count all that it takes."""
+RANGE_SHARE = 16
+"""The text of a range of MD5s takes this part of the memory; sorting and grouping it need several times as much."""
+
+_LANGUAGE = re.compile(r"[A-Za-z][\w-]*")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignOptions:
+    """How to align: which lines are kept, and what may be used for it."""
+
+    pivot: str = "en"
+    """The language that all corpora have."""
+    min_languages: int = 2
+    """Lines with text in fewer languages, the pivot's included, are left out."""
+    memory: str = "1GB"
+    """What sorting and joining may hold; Python and its libraries need about 0.3 GB more."""
+    threads: int = 0
+    """0: as many as there are cores, and as the memory is enough for."""
+    temporary: Path | None = None
+    """Folder for what is read and sorted, about half as large as the text; beside the output by default."""
+
+    def __post_init__(self) -> None:
+        if self.min_languages < 2:
+            raise ConfigError(
+                f"min_languages is {self.min_languages}; expected 2 or more: a line in one language pairs nothing."
+            )
+        if self.threads < 0:
+            raise ConfigError(f"threads is {self.threads}; expected 1 or more, or 0 for as many as fit.")
+        least = max(2, self.threads) * 100_000_000
+        if self.memory_bytes < least:
+            raise ConfigError(f"memory is {self.memory!r}; expected {least // 10**6}MB or more, 100MB for each thread.")
+
+    @property
+    def chosen_threads(self) -> int:
+        return self.threads or max(1, min(os.cpu_count() or 1, self.memory_bytes // 250_000_000))
+
+    @property
+    def memory_bytes(self) -> int:
+        match = _SIZE.fullmatch(self.memory.strip())
+        if not match:
+            raise ConfigError(f"memory is {self.memory!r}; expected a size such as 800MB, 1GB or 1.5GB.")
+        return int(float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " "))
+
+
+@dataclass(frozen=True)
+class BilingualCorpus:
+    """Two files, line i of each the same segment."""
+
+    language: str
+    pivot_file: Path
+    file: Path
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        return self.pivot_file, self.file
+
+
+@dataclass
+class Ingested:
+    """What was read of one corpus."""
+
+    pairs: int = 0
+    incomplete: int = 0
+    """Pairs without text on one side."""
+    text_bytes: int = 0
+    files: int = 0
+    """Sorted files that hold the pairs."""
+    different: int = 0
+    """Different pivot lines among the pairs: each is in the result once, unless min_languages leaves it out."""
+    lines: int = 0
+    """Of the result that have text in this language."""
+
+    @property
+    def repeated(self) -> int:
+        """Pairs whose pivot line was there before."""
+        return self.pairs - self.incomplete - self.different
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What came out."""
+
+    lines: int
+    """One for each different pivot line that is left."""
+    left_out: int
+    """Pivot lines in fewer than min_languages."""
+    corpora: dict[str, Ingested]
+    resumed: tuple[str, ...]
+    """Languages that an earlier run had read."""
+    seconds: dict[str, float]
+
+    def facts(self) -> dict[str, Any]:
+        corpora = {language: {**asdict(read), "repeated": read.repeated} for language, read in self.corpora.items()}
+        for read in corpora.values():
+            del read["text_bytes"], read["files"]
+        return {"lines": self.lines, "left_out": self.left_out, "corpora": corpora}
+
+
+def find_corpora(arguments: Sequence[str], *, pivot: str = "en", split: str = "train") -> list[BilingualCorpus]:
+    """What to align: `FOLDER` (each language in it with the pivot), `fr=FOLDER`, `fr=PREFIX` (of PREFIX.en and PREFIX.fr) or
+    `fr=ENGLISH_FILE,FRENCH_FILE`; each language once."""
+    corpora: dict[str, BilingualCorpus] = {}
+    for argument in arguments:
+        for corpus in _find(argument, pivot, split):
+            if other := corpora.get(corpus.language):
+                raise LanguageError(
+                    f"{corpus.language} has two corpora, {other.file} and {corpus.file}; join them first "
+                    "(which one comes first decides which translation of a repeated line is kept)."
+                )
+            corpora[corpus.language] = corpus
+    if not corpora:
+        raise DataError(f"no corpora to align were given; expected for instance fr=FOLDER de=FOLDER, each with {pivot}.")
+    return [corpora[language] for language in sorted(corpora)]
+
+
+def _find(argument: str, pivot: str, split: str) -> Iterator[BilingualCorpus]:
+    language, equals, value = argument.partition("=")
+    if Path(argument).expanduser().exists() or not equals or not _LANGUAGE.fullmatch(language):
+        folder = Corpus.open(Path(argument).expanduser(), split)
+        _require_pivot(pivot, folder.languages, argument)
+        for other in folder.languages:
+            if other != pivot:
+                yield BilingualCorpus(other, folder.files[pivot], folder.files[other])
+        return
+    if language == pivot:
+        raise LanguageError(f"{argument}: {pivot} is the language that all corpora share; give the other language of this one.")
+    path = Path(value).expanduser()
+    if path.is_dir():
+        files = Corpus.open(path, split, (pivot, language)).files
+        yield BilingualCorpus(language, files[pivot], files[language])
+    elif "," in value:
+        first, _, second = value.partition(",")
+        yield BilingualCorpus(language, _existing(first, argument), _existing(second, argument))
+    else:
+        sides = [_with_ending(path, code) for code in (pivot, language)]
+        if sides[0] is None or sides[1] is None:
+            raise DataError(
+                f"{argument}: there is no folder {path}, and no files {path}.{pivot} and {path}.{language}; expected "
+                f"{language}=FOLDER, {language}=PREFIX, or {language}={pivot.upper()}_FILE,{language.upper()}_FILE."
+            )
+        yield BilingualCorpus(language, sides[0], sides[1])
+
+
+def _require_pivot(pivot: str, languages: Sequence[str], argument: str) -> None:
+    if pivot not in languages or len(languages) < 2:
+        raise LanguageError(
+            f"{argument} has {', '.join(languages)}; expected {pivot}, through which to align, and other languages."
+        )
+
+
+def _existing(name: str, argument: str) -> Path:
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise DataError(f"{argument}: there is no file {path}; check the path.")
+    return path
+
+
+def _with_ending(prefix: Path, language: str) -> Path | None:
+    candidates = (prefix.with_name(f"{prefix.name}.{language}{ending}") for ending in ENDINGS)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def align(
+    corpora: Sequence[BilingualCorpus], output: Path, options: AlignOptions | None = None, *, quiet: bool = False
+) -> Alignment:
+    """Writes the corpora's lines, joined through the pivot, as train.LANG.txt in `output`, whole or not at all."""
+    options = options or AlignOptions()
+    corpora = sorted(corpora, key=lambda corpus: corpus.language)
+    check_replaceable(output, [file for corpus in corpora for file in corpus.files])
+    work = _work_folder(output, options)
+    with exclusive(work, "the alignment in"), _understood(work, options):
+        _remove_unfinished(work, output)
+        started = time.monotonic()
+        read, resumed = {}, []
+        for corpus in corpora:
+            kept, ingested = _ingest(corpus, work, options, quiet)
+            read[corpus.language] = ingested
+            resumed += [corpus.language] * kept
+        joining = time.monotonic()
+        lines, left_out = _join(read, work, output, options, quiet)
+        ended = time.monotonic()
+        shutil.rmtree(work, ignore_errors=True)
+    return Alignment(lines, left_out, read, tuple(resumed), {"reading": joining - started, "joining": ended - joining})
+
+
+def check_replaceable(output: Path, inputs: Sequence[Path]) -> None:
+    """A folder that is made anew replaces the old one whole: never one with the input in it, or with something else."""
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise DataError(f"{output} is a file; the output is a folder, choose another name.")
+    if any(output.resolve() in file.resolve().parents for file in inputs):
+        raise DataError(f"{output} holds what is to be read, and would be replaced; choose another folder for the output.")
+    if any(output.iterdir()) and not (output / "corpus.json").is_file():
+        raise DataError(f"{output} is not empty and holds no corpus.json: it is not replaced; choose another folder.")
+
+
+def _work_folder(output: Path, options: AlignOptions) -> Path:
+    """The same for the same output, so that a second run finds what the first one left."""
+    output = output.absolute()
+    name = f".{output.name}.{hashlib.sha256(str(output).encode()).hexdigest()[:8]}.align"
+    return (options.temporary.expanduser().absolute() if options.temporary else output.parent) / name
+
+
+def _remove_unfinished(work: Path, output: Path) -> None:
+    """What a killed run left half-written, in the work folder and beside the output: the folders that came after its note."""
+    note = work / "writing.json"
+    if note.is_file():
+        before = read_json(note, "the alignment's notes")["beside"]
+        for unfinished in _unfinished_beside(output):
+            if unfinished not in before:
+                shutil.rmtree(output.parent / unfinished, ignore_errors=True)
+        note.unlink()
+    shutil.rmtree(work / "spill", ignore_errors=True)
+    for unfinished_file in work.glob(".*.tmp"):
+        unfinished_file.unlink()
+
+
+def _unfinished_beside(output: Path) -> list[str]:
+    """Folders with the names that atomic_folder gives."""
+    if not output.parent.is_dir():
+        return []
+    start = f".{output.name}."
+    return [path.name for path in output.parent.iterdir() if path.name.startswith(start) and path.name.endswith(".tmp")]
+
+
+@contextmanager
+def _understood(work: Path, options: AlignOptions) -> Iterator[None]:
+    """DuckDB's errors in this project's words."""
+    duckdb = _duckdb()
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        if "max_temp_directory_size" in str(error) or "No space left" in str(error):
+            raise _full(work, error) from error
+        raise GraftError(
+            f"aligning ran out of the {options.memory} it may use ({_first_line(error)}); give more with --memory, or fewer "
+            "--threads. What was read is kept for the next run."
+        ) from error
+    except duckdb.IOException as error:
+        raise _full(work, error) from error
+
+
+def _full(work: Path, error: Exception) -> GraftError:
+    return GraftError(
+        f"aligning could not go on in {work} ({_first_line(error)}). If the disk is full, free some space or choose another "
+        "folder with --temp, then run the same command again: what was read is kept, and no output was written."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise GraftError("aligning needs duckdb and pyarrow: pip install 'graftmt[prepare]'.") from error
+    return duckdb
+
+
+def _connect(work: Path, options: AlignOptions) -> Any:
+    """A database of its own in memory, which spills into the work folder."""
+    settings = {
+        "memory_limit": f"{int(options.memory_bytes * COUNTED_SHARE)}B",
+        "threads": options.chosen_threads,
+        "temp_directory": str(work / "spill"),
+    }
+    return _duckdb().connect(config=settings)
+
+
+def _ingest(corpus: BilingualCorpus, work: Path, options: AlignOptions, quiet: bool) -> tuple[bool, Ingested]:
+    """Reads a corpus into sorted files, unless a run before this one has read the same text; says whether it had."""
+    key, facts = _content_key(corpus), work / f"{corpus.language}.json"
+    if facts.is_file():
+        kept = read_json(facts, "the alignment's notes")
+        if kept.pop("key", None) == key:
+            return True, Ingested(**kept)
+    facts.unlink(missing_ok=True)
+    with progress(f"reading {corpus.language}", 0, quiet=quiet) as report, _connect(work, options) as database:
+        stream = _Pairs(corpus, report)
+        while not stream.ended:
+            path = _sorted_file(work, corpus.language, stream.read.files)
+            with atomic_file(path) as unfinished:
+                _sort(stream, unfinished, SORTED_SHARE * options.memory_bytes, database)
+            stream.read.files += 1
+    if stream.read.pairs == stream.read.incomplete:
+        raise DataError(f"{corpus.file} and {corpus.pivot_file} have no line with text on both sides; nothing to align.")
+    write_json(facts, {"key": key, **asdict(stream.read)})  # last: it says that the files are whole
+    return False, stream.read
+
+
+def _sort(stream: _Pairs, path: Path, text_bytes: int, database: Any) -> None:
+    """The next pairs of the stream, of about so much text, as a sorted file."""
+    database.register("pairs", stream.reader(text_bytes))
+    try:
+        database.execute(
+            "COPY (SELECT md5_number_upper(shared) AS key, shared, text, position FROM pairs ORDER BY key) "
+            f"TO {_quoted(path)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP})"
+        )
+    except _duckdb().Error:
+        if stream.error is not None:  # what the files have, rather than DuckDB, is the trouble
+            raise stream.error from None
+        raise
+    finally:
+        database.unregister("pairs")
+
+
+def _content_key(corpus: BilingualCorpus) -> str:
+    digest = hashlib.sha256(f"{FORMAT}".encode())
+    for path in corpus.files:
+        try:
+            with path.open("rb") as handle:
+                digest.update(hashlib.file_digest(handle, "sha256").digest())
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}; check the path.") from None
+    return digest.hexdigest()
+
+
+def _sorted_file(work: Path, language: str, number: int) -> Path:
+    return work / f"{language}.{number}.parquet"
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+class _Pairs:
+    """The pairs of a corpus as Arrow batches, counted; `error` is what stopped them, for DuckDB would only quote it."""
+
+    def __init__(self, corpus: BilingualCorpus, report: Progress) -> None:
+        self.corpus, self.report = corpus, report
+        self.read = Ingested()
+        self.ended = False
+        self.error: BaseException | None = None
+        self.blocks = self._blocks()
+
+    def reader(self, text_bytes: int) -> pyarrow.RecordBatchReader:
+        """The next pairs, until they have so much text or there are no more."""
+        import pyarrow
+
+        schema = pyarrow.schema([("shared", pyarrow.string()), ("text", pyarrow.string()), ("position", pyarrow.int64())])
+        return pyarrow.RecordBatchReader.from_batches(schema, self._batches(schema, self.read.text_bytes + text_bytes))
+
+    def _batches(self, schema: pyarrow.Schema, until: int) -> Iterator[pyarrow.RecordBatch]:
+        import pyarrow
+
+        try:
+            for columns in self.blocks:
+                arrays = [pyarrow.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+                self.read.text_bytes += arrays[0].nbytes + arrays[1].nbytes
+                yield pyarrow.record_batch(arrays, schema=schema)
+                self.report.update(self.read.pairs, "pairs")
+                if self.read.text_bytes >= until:
+                    return
+            self.ended = True
+        except BaseException as error:  # Ctrl-C too
+            self.error = error
+            raise
+
+    def _blocks(self) -> Iterator[tuple[list[str], list[str], list[int]]]:
+        """Whitespace is made plain, as in every corpus that is written; pairs without text on one side are left out."""
+        both = [read_lines(path) for path in self.corpus.files]
+        while True:
+            start = self.read.pairs
+            pivots, texts = ([" ".join(line.split()) for line in islice(lines, BATCH_LINES)] for lines in both)
+            if len(pivots) != len(texts):
+                self._unequal(start + len(pivots), start + len(texts), *both)
+            if not pivots:
+                return
+            self.read.pairs += len(pivots)
+            positions = list(range(start, self.read.pairs))
+            if not (all(pivots) and all(texts)):
+                kept = [index for index, pair in enumerate(zip(pivots, texts, strict=True)) if all(pair)]
+                self.read.incomplete += len(pivots) - len(kept)
+                pivots, texts = ([column[index] for index in kept] for column in (pivots, texts))
+                positions = [start + index for index in kept]
+            yield pivots, texts, positions
+
+    def _unequal(self, pivots: int, texts: int, more_pivots: Iterator[str], more_texts: Iterator[str]) -> None:
+        counts = {"pivot": pivots + sum(1 for _ in more_pivots), "text": texts + sum(1 for _ in more_texts)}
+        files = {"pivot": self.corpus.pivot_file, "text": self.corpus.file}
+        check_equal_lengths(counts, Corpus(self.corpus.file.parent, self.corpus.language, files))
+
+
+def _join(read: dict[str, Ingested], work: Path, output: Path, options: AlignOptions, quiet: bool) -> tuple[int, int]:
+    """Writes the lines, one range of MD5s after the other; counts those written and those in too few languages."""
+    languages = [options.pivot, *read]
+    text_bytes = sum(ingested.text_bytes for ingested in read.values())
+    ranges = max(1, -(-text_bytes * RANGE_SHARE // options.memory_bytes))
+    different, lines = dict.fromkeys(languages, 0), dict.fromkeys(languages, 0)
+    write_json(work / "writing.json", {"beside": _unfinished_beside(output)})
+    with (
+        atomic_folder(output) as folder,
+        progress("joining", ranges, quiet=quiet) as report,
+        _connect(work, options) as database,
+    ):
+        with ExitStack() as stack:
+            files = [stack.enter_context((folder / f"train.{language}.txt").open("wb")) for language in languages]
+            for number in range(ranges):
+                bounds = [(number + end) * 2**64 // ranges for end in (0, 1)]
+                for batch in database.sql(_grouping(read, work, bounds)).to_arrow_reader(BATCH_LINES):
+                    _count(batch, languages, different)
+                    chosen = _in_enough_languages(batch, options.min_languages)
+                    _count(chosen, languages, lines)
+                    for file, column in zip(files, chosen.columns, strict=False):
+                        _write_lines(file, column)
+                report.update(number + 1, f"{lines[options.pivot]:,} lines")
+        if not lines[options.pivot]:
+            raise DataError(f"no line has text in {options.min_languages} languages; lower min_languages. Nothing was written.")
+        for language, ingested in read.items():
+            ingested.different, ingested.lines = different[language], lines[language]
+        total, left_out = lines[options.pivot], different[options.pivot] - lines[options.pivot]
+        alignment = Alignment(total, left_out, read, (), {})
+        facts = {"lines": {"train": total}, "languages": {"train": languages}, "pivot": options.pivot}
+        write_json(folder / "corpus.json", {**facts, "min_languages": options.min_languages, "aligned": alignment.facts()})
+    return total, left_out
+
+
+def _grouping(read: dict[str, Ingested], work: Path, bounds: Sequence[int]) -> str:
+    """The lines whose pivot text has an MD5 in these bounds: a column for the pivot and each language, in order."""
+    rows = " UNION ALL ".join(
+        f"SELECT {number} AS language, key, shared, text, position FROM read_parquet([{_files(work, language, ingested)}]) "
+        f"WHERE key >= {bounds[0]}::UBIGINT AND key <= {bounds[1] - 1}::UBIGINT"
+        for number, (language, ingested) in enumerate(read.items())
+    )
+    # The first by position, not by order of reading: threads read as they like.
+    texts = ", ".join(f"arg_min(text, position) FILTER (language = {number}) AS text_{number}" for number in range(len(read)))
+    return f"SELECT shared, {texts} FROM ({rows}) GROUP BY key, shared ORDER BY key, shared"
+
+
+def _files(work: Path, language: str, ingested: Ingested) -> str:
+    return ", ".join(_quoted(_sorted_file(work, language, number)) for number in range(ingested.files))
+
+
+def _count(batch: pyarrow.RecordBatch, languages: Sequence[str], counts: dict[str, int]) -> None:
+    for language, column in zip(languages, batch.columns, strict=True):
+        counts[language] += len(column) - column.null_count
+
+
+def _in_enough_languages(batch: pyarrow.RecordBatch, fewest: int) -> pyarrow.RecordBatch:
+    if fewest <= 2:  # each line has the pivot and another one
+        return batch
+    import numpy as np
+    import pyarrow
+
+    present = sum(column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64) for column in batch.columns)
+    return batch.filter(pyarrow.array(present >= fewest))
+
+
+def _write_lines(file: BinaryIO, column: pyarrow.Array) -> None:
+    """Each text and a line end; Arrow holds the texts of an array one after the other, so that is one write."""
+    import pyarrow.compute as compute
+
+    ended = compute.binary_join_element_wise(compute.fill_null(column, ""), "", "\n")
+    _, offsets, text = ended.buffers()
+    assert ended.offset == 0
+    ends = memoryview(offsets).cast("i")
+    file.write(memoryview(text)[: ends[len(ended)]])

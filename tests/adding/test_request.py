@@ -1,0 +1,115 @@
+"""What follows from a request: recipes by side, steps by text, a pace by steps, a folder by languages and side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftmt.adding.corpus import AddCorpus
+from graftmt.adding.examination import Examination, LanguageExamination, VocabularyFit
+from graftmt.adding.request import (
+    FEWEST_STEPS,
+    MOST_STEPS,
+    AddOptions,
+    check_early,
+    choose_steps,
+    default_recipe,
+    make_config,
+    run_folder,
+)
+from graftmt.base import Base
+from graftmt.data import Corpus
+from graftmt.packs import Pack, Recipe, check_recipe
+
+OPTIONS = AddOptions(languages=("el",), base=Path("base"), train=("corpus",), side="source")
+
+
+@pytest.fixture(scope="module")
+def base(graft_base: Callable[..., Path]) -> Base:
+    return Base.load(graft_base())
+
+
+def examination(lines: int, tokens: float) -> Examination:
+    fit = VocabularyFit(tokens_per_line=tokens, unknown_rate=0.0, byte_rate=0.0)
+    found = LanguageExamination(
+        lines=lines,
+        sampled=lines,
+        words_per_line=1.0,
+        words_in_long_lines=1.0,
+        under_base=fit,
+        under_pack=fit,
+        new_characters={},
+        duplicates=0.0,
+        copies=0.0,
+        unequal=0.0,
+    )
+    return Examination(languages={"el": found, "uk": found}, pairs={}, wrong_language={}, overlap=None, warnings=())
+
+
+def test_the_steps_are_some_twenty_passes_within_reason() -> None:
+    assert choose_steps(examination(50_000, 20.0), 2_000) == 20 * 2 * 50_000 * 20 // 2_000
+    assert choose_steps(examination(10, 5.0), 2_000) == FEWEST_STEPS
+    assert choose_steps(examination(10_000_000, 30.0), 2_000) == MOST_STEPS
+
+
+def config(corpus: Path, *overrides: str, **options: Any) -> Any:
+    train = Corpus.open(corpus, "train")
+    opened = AddCorpus(train, train, None, ("en",), ("el",), held_out=False)
+    return make_config(replace(OPTIONS, overrides=overrides, **options), opened, "embed", Path("run"), "cpu")
+
+
+def test_the_pace_follows_the_steps_also_where_they_are_overridden(graft_corpus: Path) -> None:
+    asked, overridden = config(graft_corpus, steps=3000), config(graft_corpus, "stages.0.steps=3000")
+    assert asked == overridden
+    assert (asked.stages[0].warmup, asked.validation.every, asked.checkpoint_every) == (300, 300, 300)
+    own = config(graft_corpus, "stages.0.steps=3000", "stages.0.warmup=7", "validation.every=11", "seed=4")
+    assert (own.stages[0].warmup, own.validation.every, own.checkpoint_every, own.seed) == (7, 11, 300, 4)
+
+
+@pytest.mark.parametrize("steps", [1, 9, 10, 300, 20_000])
+def test_every_number_of_steps_has_a_pace(graft_corpus: Path, steps: int) -> None:
+    found = config(graft_corpus, steps=steps)
+    assert 1 <= found.stages[0].warmup <= max(1, steps // 10)
+    assert found.validation.every == found.checkpoint_every >= min(50, steps)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_the_default_recipe_fits_any_base(base: Base, side: Any) -> None:
+    check_recipe(Recipe.parse(default_recipe(side, base)), side, ["el"], base)
+
+
+def test_the_folder_tells_languages_side_and_version(make_parent: Callable[..., Pack]) -> None:
+    assert run_folder(OPTIONS, None) == Path("runs/el-source")
+    assert run_folder(replace(OPTIONS, languages=("el", "uk"), side="target"), None) == Path("runs/el+uk-target")
+    assert run_folder(OPTIONS, make_parent(version=2)) == Path("runs/el-source-3")
+    assert run_folder(replace(OPTIONS, run=Path("here")), make_parent()) == Path("here")
+
+
+@pytest.fixture
+def make_parent(base: Base, graft_subwords: Callable[..., Path]) -> Callable[..., Pack]:
+    from graftmt.packs import create_pack
+    from graftmt.text import Subwords
+
+    def make(**card: Any) -> Pack:
+        subwords = Subwords.load(graft_subwords("el"))
+        pack = create_pack(base, side="source", languages=("el",), recipe=Recipe(), subwords=subwords)
+        return replace(pack, card=card)
+
+    return make
+
+
+def test_a_request_that_can_be_met_has_no_parent_unless_it_names_one(
+    base: Base, make_parent: Callable[..., Pack], tmp_path: Path
+) -> None:
+    from graftmt.packs import save_pack
+
+    assert check_early(OPTIONS, base) is None
+    parent = make_parent()
+    save_pack(parent, tmp_path / "pack", base.model.config)
+    found = check_early(replace(OPTIONS, parent=tmp_path / "pack", recipe="embed"), base)
+    assert found is not None
+    assert found.fingerprint == parent.fingerprint

@@ -1,0 +1,151 @@
+"""`add_language` from Python: what it returns, what it leaves behind, and what a base that is resident feels of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftmt.adding.request import AddOptions
+from graftmt.adding.run import AddResult, add_language, check_earlier_run, steps_done
+from graftmt.base import Base
+from graftmt.errors import CheckpointError, ConfigError, GraftError
+from graftmt.packs import load_pack
+from graftmt.training import Stopped
+from graftmt.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def base(graft_base: Callable[..., Path]) -> Base:
+    return Base.load(graft_base())
+
+
+@pytest.fixture
+def options(graft_base: Callable[..., Path], graft_corpus: Path, tmp_path: Path) -> AddOptions:
+    return AddOptions(
+        languages=("el",),
+        base=graft_base(),
+        train=(str(graft_corpus),),
+        side="source",
+        run=tmp_path / "run",
+        steps=4,
+        merges=30,
+        device="cpu",
+        test_lines=2,
+        beam=1,
+        overrides=("tensorboard=false", "threads=1", "validation.lines=4"),
+        quiet=True,
+    )
+
+
+def add(options: AddOptions, resident: Base | None = None, **changes: Any) -> AddResult:
+    return add_language(replace(options, **changes), lambda _: None, resident)
+
+
+def test_a_resident_base_is_used_and_stays_as_it_is(options: AddOptions, base: Base) -> None:
+    before = {name: parameter.detach().numpy().tobytes() for name, parameter in base.model.named_parameters()}
+    said: list[str] = []
+    result = add_language(options, said.append, base)
+    assert {name: parameter.detach().numpy().tobytes() for name, parameter in base.model.named_parameters()} == before
+    assert result.pack is not None and result.verdict is not None and result.estimate is not None
+    assert result.path == options.run / "pack"
+    assert Translator(base, [result.pack]).translate(["κεκε"], source="el", target="fr") == Translator(
+        options.base, [result.path]
+    ).translate(["κεκε"], source="el", target="fr")
+    assert said.index("The text:") < next(row for row, line in enumerate(said) if line.startswith("Estimate: "))
+    json.dumps(result.to_dict())
+
+
+def test_a_stopped_run_gives_what_one_in_a_single_go_gives(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        add(options, base, minutes=0)
+    assert not (options.run / "pack").exists()
+    assert steps_done(add(options, base, dry_run=True).config) == 1
+    resumed, whole = add(options, base), add(options, base, run=tmp_path / "whole")
+    assert resumed.estimate is not None and resumed.estimate.done == 1
+    assert resumed.pack is not None and whole.pack is not None
+    assert resumed.pack.fingerprint == whole.pack.fingerprint
+    assert resumed.verdict == whole.verdict
+    assert steps_done(whole.config) == 4
+
+
+def test_a_dry_run_looks_at_everything_and_writes_nothing(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    result = add(options, base, dry_run=True, output=tmp_path / "out")
+    assert result.estimate is not None and result.estimate.steps == 4
+    assert (result.pack, result.path, result.verdict) == (None, None, None)
+    assert result.config.run == options.run
+    assert list(tmp_path.iterdir()) == []
+    assert result.lines()[0] == "The text:"
+
+
+def test_the_output_is_a_copy_of_the_run_s_pack(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    result = add(options, base, output=tmp_path / "packs" / "el.graftpack", steps=1)
+    assert result.path == tmp_path / "packs" / "el.graftpack"
+    assert load_pack(result.path).card == load_pack(options.run / "pack").card
+
+
+def test_settings_that_do_not_decide_what_is_learned_may_change(options: AddOptions, base: Base) -> None:
+    first = add(options, base, steps=1)
+    check_earlier_run(first.config)
+    check_earlier_run(replace(first.config, log_every=7, device="cuda", threads=4))
+    with pytest.raises(ConfigError, match="seed: 1 then, 2 now"):
+        check_earlier_run(replace(first.config, seed=2))
+
+
+def test_a_pack_of_another_base_cannot_be_continued(
+    options: AddOptions, base: Base, graft_base: Callable[..., Path], tmp_path: Path
+) -> None:
+    result = add(options, base, steps=1)
+    another = Base.load(graft_base("post"))
+    with pytest.raises(ConfigError, match="cannot be continued here: it has base"):
+        add(options, another, parent=result.path, merges=None, run=tmp_path / "other")
+    (options.run / "pack" / "pack.safetensors").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="truncated or damaged"):
+        add(options, base, parent=result.path, merges=None, run=tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_parent_without_its_file_is_said_to_be_missing(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    with pytest.raises(GraftError, match="there is no pack"):
+        add(options, base, parent=tmp_path / "gone", merges=None)
+
+
+def test_the_nearest_code_is_looked_up_in_another_model(
+    options: AddOptions, base: Base, graft_base: Callable[..., Path]
+) -> None:
+    oracle = graft_base(languages=("en", "fr", "ru", "el"))
+    recipe = "embed + code:proxy:nearest"
+    result = add(options, base, side="target", recipe=recipe, codes_from=oracle, steps=1, merges=20)
+    assert result.pack is not None
+    assert result.pack.recipe.code.language in base.languages
+    assert result.to_dict()["recipe"] == str(result.pack.recipe)
+
+
+def test_more_text_makes_partners_of_the_other_languages(options: AddOptions, base: Base, graft_corpus: Path) -> None:
+    result = add(options, base, augment="20 lines per lang", recipe="embed + enc-first-layer")
+    assert set(result.corpus.partners) == {"en", "fr", "ru"}
+    assert result.config.data.partners == result.corpus.partners
+    lines = list(result.corpus.train.lines("fr"))
+    assert sum(1 for line in lines if line) == 20
+    assert result.verdict is not None
+    assert not any(entry["zero_shot"] for entry in result.verdict.scores.values())
+
+
+def test_augmentation_that_makes_no_sense_is_said_before_any_text_is_read(options: AddOptions, base: Base) -> None:
+    with pytest.raises(ConfigError, match="augmentation"):
+        add(options, base, augment="many")
+    with pytest.raises(ConfigError, match="--teacher"):
+        add(options, base, teacher=options.base)
+
+
+def test_a_base_without_english_lends_the_code_of_what_is_trained_with(
+    options: AddOptions, graft_base: Callable[..., Path]
+) -> None:
+    folder = graft_base(languages=("fr", "ru"))
+    result = add(options, None, base=folder, side="target", partners=("fr",))
+    assert result.pack is not None
+    assert result.pack.recipe.code.language == "fr"

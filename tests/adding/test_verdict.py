@@ -1,0 +1,116 @@
+"""A verdict is on held-out lines with text on both sides, of trained and untrained directions, and says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftmt.adding.verdict import Verdict, judge, sample_translations
+from graftmt.base import Base
+from graftmt.data import Corpus, Direction
+from graftmt.decoding import SearchOptions
+from graftmt.evaluation import score_direction
+from graftmt.packs import Pack
+from graftmt.translator import Evaluation, Translator
+
+
+@pytest.fixture(scope="module")
+def base(graft_base: Callable[..., Path]) -> Base:
+    return Base.load(graft_base())
+
+
+@pytest.fixture(scope="module")
+def packs(base: Base, train_graft: Callable[..., Pack], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pack]:
+    folder = tmp_path_factory.mktemp("verdict")
+    return {
+        "el": train_graft(folder / "el", base, "source", "embed", steps=2),
+        "both": train_graft(folder / "both", base, "target", "embed", languages=("el", "uk"), steps=2),
+    }
+
+
+def scored(verdict: Verdict) -> dict[str, list[str]]:
+    """Directions, trained and not."""
+    return {
+        kind: [name for name, entry in verdict.scores.items() if entry["zero_shot"] == (kind == "zero-shot")]
+        for kind in ("trained", "zero-shot")
+    }
+
+
+def test_scores_are_those_of_the_translator(base: Base, packs: dict[str, Pack], graft_corpus: Path) -> None:
+    test = Corpus.open(graft_corpus, "test")
+    verdict = judge(base, packs["el"], test, ["en"], lines=5, beam=1, quiet=True)
+    assert scored(verdict) == {"trained": ["el-en"], "zero-shot": ["el-fr", "el-ru"]}
+    translator, options = Translator(base, [packs["el"]]), SearchOptions(beam=1)
+    for route in (None, "en"):
+        for found in translator.evaluate(
+            test, [Direction("el", "fr"), Direction("el", "ru")], pairs=5, pivot=route, options=options
+        ):
+            entry = verdict.scores[found.scores.direction]
+            entry = entry["pivot"] if route else entry
+            assert (entry["bleu"], entry["chrf"]) == (round(found.scores.bleu, 2), round(found.scores.chrf, 2))
+    assert "pivot" not in verdict.scores["el-en"]
+    assert verdict.facts()["scored_on"] == "test, beam 1"
+    assert {sample["direction"] for sample in verdict.samples} == {"el-en", "el-fr", "el-ru"}
+
+
+def test_each_language_of_a_pack_is_judged_with_each_partner(base: Base, packs: dict[str, Pack], graft_corpus: Path) -> None:
+    test = Corpus.open(graft_corpus, "test")
+    verdict = judge(base, packs["both"], test, ["en", "fr"], lines=2, beam=1, quiet=True)
+    assert scored(verdict) == {"trained": ["en-el", "fr-el", "en-uk", "fr-uk"], "zero-shot": ["ru-el", "ru-uk"]}
+    few = judge(base, packs["both"], test, ["en"], lines=2, beam=1, zero_shot=1, quiet=True)
+    assert len(scored(few)["zero-shot"]) == 2  # one for each language
+    none = judge(base, packs["both"], test, ["en"], lines=2, beam=1, zero_shot=0, quiet=True)
+    assert scored(none)["zero-shot"] == []
+
+
+def test_lines_are_taken_where_there_is_text_on_both_sides(base: Base, packs: dict[str, Pack], tmp_path: Path) -> None:
+    texts = {
+        "el": ["", "", "κεκε", "λαμα", "κ" * 600],
+        "en": ["bada", "dada", "fada", "kada", "lada"],
+        "fr": ["pa", "", "", "", ""],
+    }
+    for language, lines in texts.items():
+        (tmp_path / f"test.{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    verdict = judge(base, packs["el"], Corpus.open(tmp_path, "test"), ["en"], lines=2, beam=1, quiet=True)
+    assert {name: entry["lines"] for name, entry in verdict.scores.items()} == {"el-en": 2}
+    more = judge(base, packs["el"], Corpus.open(tmp_path, "test"), ["en"], lines=9, beam=1, quiet=True)
+    assert more.scores["el-en"]["lines"] == 2  # the last one is no sentence
+
+
+def evaluation(direction: str, count: int) -> Evaluation:
+    source, target = direction.split("-")
+    lines = [f"{direction} {'x' * (number % 30)} {number}" for number in range(count)]
+    return Evaluation(score_direction(lines, lines, source=source, target=target), lines, lines, lines)
+
+
+@pytest.mark.parametrize("count", [1, 4, 30, 500])
+def test_samples_are_different_lines_of_every_direction_in_turn(count: int) -> None:
+    samples = sample_translations([evaluation("el-en", count), evaluation("el-fr", count)], 10)
+    assert len(samples) == min(10, 2 * count)
+    assert len({sample["source"] for sample in samples}) == len(samples)
+    assert [sample["direction"] for sample in samples[:2]] == ["el-en", "el-fr"]
+
+
+def verdict(trained: float, zero_shot: float | None = None, pivot: float | None = None) -> Verdict:
+    scores: dict[str, dict[str, Any]] = {"el-fr": {"chrf": trained, "zero_shot": False}}
+    if zero_shot is not None:
+        scores["el-ru"] = {"chrf": zero_shot, "zero_shot": True}
+        scores["el-ru"] |= {"pivot": {"through": "fr", "chrf": pivot}} if pivot is not None else {}
+    return Verdict("test", 5, scores, [])
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (verdict(80), "Trained directions: chrF 80.0. No other language of the base is in the test text"),
+        (verdict(80, 60), "Trained directions: chrF 80.0. Zero-shot: 60.0."),
+        (verdict(80, 60, 70), "Zero-shot: 60.0, and 70.0 through fr: for these, translate with --pivot fr."),
+        (verdict(80, 70, 60), "and 60.0 through fr: no pivot is needed."),
+        (verdict(80, 70, 70.5), "and 70.5 through fr: either will do, and no pivot is quicker."),
+    ],
+)
+def test_the_words_say_whether_a_pivot_is_better(found: Verdict, words: str) -> None:
+    assert words in found.words

@@ -1,0 +1,131 @@
+"""Chunks: their translations do not depend on when, where or in what order they are made, and nothing spoils them."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from pathlib import Path
+
+import pytest
+
+from graftmt.augmentation.back_translation import (
+    BackTranslator,
+    Chunk,
+    Teacher,
+    Work,
+    back_translate,
+    differences,
+    is_copy,
+    missing_chunks,
+    search_options,
+)
+from graftmt.augmentation.engines import LOCAL
+from graftmt.augmentation.plan import Plan, Spec, make_plan
+from graftmt.data import Corpus
+from graftmt.errors import GraftError, LanguageError
+from graftmt.translator import LONGEST_SOURCE, Translator
+
+SIZE = 16
+
+
+@pytest.fixture
+def plan(corpus: Path) -> Plan:
+    text = Corpus.open(corpus, "train")
+    spec = Spec.parse("50-bt")
+    return make_plan(spec, text, new=["el"], pivot="en", languages=["fr", "ru"], named=False, seed=1)
+
+
+@pytest.fixture
+def translate(demo_base: Path) -> BackTranslator:
+    return BackTranslator(Teacher(base=demo_base), "en", search_options("cpu", beam=2))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_order_of_chunks_does_not_matter(plan: Plan, corpus: Path, translate: BackTranslator, tmp_path: Path) -> None:
+    text = Corpus.open(corpus, "train")
+    chunks = list(missing_chunks(plan, text, Work(tmp_path), SIZE))
+    assert [len(chunk.lines) for chunk in chunks] == [16, 16, 16, 2] * 2
+    orders = [chunks, chunks[::-1], random.Random(1).sample(chunks, len(chunks))]
+    for number, order in enumerate(orders):
+        back_translate(order, translate, Work(tmp_path / str(number)), LOCAL)
+    assert contents(tmp_path / "0") == contents(tmp_path / "1") == contents(tmp_path / "2")
+    lines = list(text.lines("en"))
+    assert all(lines[line] == text for chunk in chunks for line, text in zip(chunk.lines, chunk.texts, strict=True))
+
+
+def test_they_are_the_translators_translations(translate: BackTranslator, corpus: Path) -> None:
+    texts = tuple(Corpus.open(corpus, "train").lines("en"))[:10]
+    done = translate(Chunk("fr", 0, tuple(range(10)), texts))
+    expected = Translator(translate.teacher.base).translate(texts, source="en", target="fr", options=translate.options)
+    for line, text in enumerate(done.texts):
+        assert text == ("" if line in done.unfinished else expected[line])
+
+
+def test_a_worker_gets_the_function_without_the_model(translate: BackTranslator) -> None:
+    chunk = Chunk("fr", 0, (0,), ("3 days ago",))
+    before = translate(chunk)
+    sent = pickle.dumps(translate)
+    assert len(sent) < 2000
+    assert pickle.loads(sent)(chunk) == before
+
+
+def test_only_what_is_missing_or_damaged_is_made_again(
+    plan: Plan, corpus: Path, translate: BackTranslator, tmp_path: Path
+) -> None:
+    text, work = Corpus.open(corpus, "train"), Work(tmp_path)
+    back_translate(missing_chunks(plan, text, work, SIZE), translate, work, LOCAL)
+    whole = contents(tmp_path)
+    assert list(missing_chunks(plan, text, work, SIZE)) == []
+    (tmp_path / "fr-000001.json").unlink()
+    (tmp_path / "ru-000000.json").write_bytes(whole["ru-000000.json"][:100])
+    (tmp_path / "ru-000002.json").write_text('{"lines": [1], "texts": []}')
+    heard: list[int] = []
+    missing = list(missing_chunks(plan, text, work, SIZE, heard.append))
+    assert [(chunk.language, chunk.number) for chunk in missing] == [("fr", 1), ("ru", 0), ("ru", 2)]
+    assert heard == [50 - 16, 50 - 32]
+    back_translate(missing, translate, work, LOCAL)
+    assert contents(tmp_path) == whole
+
+
+def test_lines_too_long_for_the_teacher_are_left_out_alone(translate: BackTranslator) -> None:
+    text = "2 days " * LONGEST_SOURCE
+    done = translate(Chunk("fr", 0, (3, 5, 8), ("3 days ago", text, "5 kilometers")))
+    assert done.too_long == (5,)
+    assert done.texts[1] == ""
+    assert done.texts[0] == translate(Chunk("fr", 0, (3, 8), ("3 days ago", "5 kilometers"))).texts[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "copy"),
+    [("Paris", "paris ", True), ("3.14", "3.14", False), ("Genève", "Geneva", False), ("", "", False)],
+)
+def test_copies(text: str, source: str, copy: bool) -> None:
+    assert is_copy(text, source) is copy
+
+
+def test_a_teacher_has_to_know_the_languages(demo_base: Path) -> None:
+    teacher = Teacher(base=demo_base)
+    teacher.check("en", ["fr", "ru"])
+    with pytest.raises(LanguageError, match=r"cannot write 'it'\. It knows: .*\. Take another --teacher"):
+        teacher.check("en", ["fr", "it"])
+    with pytest.raises(LanguageError, match="cannot read 'el'"):
+        teacher.check("el", ["fr"])
+
+
+def test_other_work_is_refused_with_what_differs(tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    facts = {"beam": 1, "teacher": {"fingerprint": "a" * 64}, "text": {"train.en": "1", "train.el": "2"}}
+    work.begin(facts)
+    work.begin(facts)
+    (tmp_path / ".fr-000000.json.123.tmp").write_text("half")
+    work.begin(facts)
+    assert not list(tmp_path.glob("*.tmp")) and not list(tmp_path.glob(".*.tmp"))
+    changed = {"beam": 5, "teacher": {"fingerprint": "b" * 64}, "text": {"train.en": "3"}}
+    with pytest.raises(GraftError, match="--fresh") as caught:
+        work.begin(changed)
+    assert "beam was 1, is 5" in str(caught.value)
+    assert "teacher fingerprint was aaaaaaaaaaaaaaaa…, is bbbbbbbbbbbbbbbb…" in str(caught.value)
+    assert differences(facts, changed)[-2:] == ["train.en has changed", "train.el was removed"]

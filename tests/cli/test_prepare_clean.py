@@ -1,0 +1,132 @@
+"""`graftmt prepare clean` from a folder to a folder: the report, the table, the splits it leaves alone, and its errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from graftmt.cli.prepare_clean import clean
+from graftmt.errors import ConfigError, DataError
+
+app = typer.Typer()
+app.command()(clean)
+
+ENGLISH = "The quick brown fox jumps over the lazy dog number {}."
+FRENCH = "Le rapide renard brun saute par-dessus le chien paresseux numéro {}."
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    english = [ENGLISH.format(number) for number in range(6)]
+    french = [FRENCH.format(number) for number in range(6)]
+    french[1] = "Keep the windows closed while the engine is running."
+    french[2] = english[2]
+    for split, lines in (("train", 6), ("valid", 3)):
+        (folder / f"{split}.en.txt").write_text("\n".join(english[:lines]) + "\n", encoding="utf-8")
+        (folder / f"{split}.fr.txt").write_text("\n".join(french[:lines]) + "\n", encoding="utf-8")
+    (folder / "train.source.txt").write_text("where lines are from\n" * 6, encoding="utf-8")
+    (folder / "README.md").write_text("hello\n", encoding="utf-8")
+    return folder
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_folder_in_and_a_folder_out_with_a_report(corpus: Path, tmp_path: Path) -> None:
+    output = tmp_path / "clean"
+    shown = run(corpus, "-o", output)
+    assert (output / "train.en.txt").read_text(encoding="utf-8").splitlines() == [ENGLISH.format(n) for n in (0, 3, 4, 5)]
+    assert (output / "train.fr.txt").read_text(encoding="utf-8").splitlines() == [FRENCH.format(n) for n in (0, 3, 4, 5)]
+    assert (output / "valid.fr.txt").read_bytes() == (corpus / "valid.fr.txt").read_bytes()
+    report = json.loads((output / "report.json").read_text(encoding="utf-8"))
+    assert report["copied"] == ["valid"]
+    assert report["splits"]["train"]["dropped"] == {"copies": {"fr": 1}, "language_id": {"fr": 1}, "alone": {"en": 2}}
+    assert report["splits"]["train"]["examples"]["language_id"][0]["why"] == "en"
+    plain = re.sub(r"\s+", " ", shown)
+    assert "train: 4 of 6 lines kept" in plain
+    assert "dropped: language_id" in plain
+    assert "language ID of en, fr: py3langid, among en, fr" in plain
+
+
+def test_json_is_the_report(corpus: Path, tmp_path: Path) -> None:
+    output = tmp_path / "clean"
+    printed = json.loads(run(corpus, "-o", output, "--split", "train,valid", "--processes", "2", "--json"))
+    assert printed == json.loads((output / "report.json").read_text(encoding="utf-8"))
+    assert printed["copied"] == []
+    assert printed["splits"]["valid"]["lines"] == {"read": 3, "kept": 1, "dropped": {"alone": 2}}
+
+
+def test_rules_can_be_chosen(corpus: Path, tmp_path: Path) -> None:
+    report = json.loads(run(corpus, "-o", tmp_path / "a", "--no-language-id", "--json"))
+    assert report["splits"]["train"]["dropped"].keys() == {"copies", "alone"}
+    report = json.loads(run(corpus, "-o", tmp_path / "b", "--rules=-copies,-language_id", "--json"))
+    assert report["splits"]["train"]["dropped"] == {}
+    report = json.loads(run(corpus, "-o", tmp_path / "c", "--rules", "too_long,empty", "--max-length", "55", "--json"))
+    assert report["splits"]["train"]["dropped"]["too_long"] == {"fr": 4}
+
+
+def test_trusted_text_is_read_from_files(corpus: Path, tmp_path: Path) -> None:
+    for language, line in (("en", ENGLISH), ("fr", FRENCH)):
+        (tmp_path / f"{language}.txt").write_text("\n".join([line.format("")] * 60), encoding="utf-8")
+    trusted = ["--trusted", f"en={tmp_path / 'en.txt'}", "--trusted", f"fr={tmp_path / 'fr.txt'}"]
+    report = json.loads(run(corpus, "-o", tmp_path / "clean", *trusted, "--rules", "language_id", "--json"))
+    assert report["splits"]["train"]["dropped"]["language_id"] == {"fr": 2}
+    assert report["splits"]["train"]["language_id"]["fr"] == "n-gram classifier, among en, fr"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (["--split", "trian"], DataError, "no split 'trian'; did you mean 'train'"),
+        (["--trusted", "kab"], ConfigError, "'kab' is not LANG=FILE"),
+        (["--trusted", "kab=nowhere.txt"], DataError, "no file nowhere.txt"),
+        (["--rules", "dedup"], ConfigError, "there is no rule 'dedup'"),
+        (["--normalise", "NFD"], ConfigError, "expected one of: none, NFC, NFKC"),
+        (["--reference", "de"], Exception, "reference language 'de'"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_write_nothing(
+    corpus: Path, tmp_path: Path, arguments: list[str], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        run(corpus, "-o", tmp_path / "clean", *arguments)
+    assert not (tmp_path / "clean").exists()
+
+
+def test_the_output_replaces_nothing_but_a_corpus(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is the corpus itself"):
+        run(corpus, "-o", corpus)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("years of work", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is no corpus folder"):
+        run(corpus, "-o", other)
+    run(corpus, "-o", tmp_path / "clean")
+    run(corpus, "-o", tmp_path / "clean", "--no-language-id")
+    assert len((tmp_path / "clean" / "train.en.txt").read_text(encoding="utf-8").splitlines()) == 5
+
+
+def test_a_folder_without_a_corpus_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no corpus folder"):
+        run(tmp_path / "none", "-o", tmp_path / "clean")
+    (tmp_path / "README.md").write_text("hello\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"no files such as train.en.txt"):
+        run(tmp_path, "-o", tmp_path / "clean")
+
+
+def test_bytes_that_are_no_text_are_dropped_and_counted(corpus: Path, tmp_path: Path) -> None:
+    lines = (corpus / "train.fr.txt").read_bytes().splitlines()
+    lines[3] = FRENCH.format(3).encode("latin-1")
+    (corpus / "train.fr.txt").write_bytes(b"\n".join(lines) + b"\n")
+    report = json.loads(run(corpus, "-o", tmp_path / "clean", "--json"))
+    assert report["splits"]["train"]["dropped"]["invalid"] == {"fr": 1}
