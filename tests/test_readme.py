@@ -27,7 +27,7 @@ def test_the_python_example_prints_what_its_comment_says() -> None:
 
 def test_every_command_of_the_table_exists_and_every_command_is_in_it() -> None:
     named = set(re.findall(r"\| `graftmt ([a-z]+)", README))
-    known = {command.name for command in app.registered_commands}
+    known = {command.name for command in (*app.registered_commands, *app.registered_groups)}
     assert named == known
     for command in named:
         assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0

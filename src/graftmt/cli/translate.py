@@ -7,6 +7,7 @@ import queue
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, BinaryIO
 
 import typer
@@ -41,6 +42,9 @@ def translate(
     beam: Beam = 5,
     length_penalty: LengthPenalty = 1.0,
     max_length: MaxLength = 1024,
+    desegment: Annotated[
+        bool, typer.Option("--desegment", help="Take the spaces between Chinese characters out of the output.")
+    ] = False,
     n_best: Annotated[int, typer.Option("--n-best", help="So many translations of a line, on one line with tabs between.")] = 1,
     chunk: Annotated[
         int, typer.Option("--chunk", min=1, help="Translate at most so many lines at once; more is faster.")
@@ -67,6 +71,7 @@ def translate(
     """
     from graftmt.base import choose_device
     from graftmt.decoding import SearchOptions, batch_tokens_for
+    from graftmt.prepare.segmentation import desegment as join_words
     from graftmt.translator import LongLine, Request, Translator
 
     device = choose_device(device)
@@ -85,6 +90,8 @@ def translate(
             [Request(line, source, target, pivot, source_pack, target_pack) for line in lines], options
         )
         for line, translations in zip(lines, found, strict=True):
+            if desegment:
+                translations = [replace(t, text=join_words(t.text)) for t in translations]
             if as_json:
                 entries = [{"text": t.text, "score": t.score, "finished": t.finished} for t in translations]
                 print(json.dumps({"source": line, "translations": entries}, ensure_ascii=False))

@@ -1,0 +1,60 @@
+"""`graftmt prepare segment`: spaces between the words of Chinese text, or none again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graftmt.cli.common import AsJson
+
+
+def segment(
+    corpus: Annotated[Path, typer.Argument(help="Folder of a line-aligned corpus.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the corpus with segmented Chinese.")],
+    languages: Annotated[
+        str | None, typer.Option("--languages", "-l", help="Those to segment, with commas; all Chinese ones unless given.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the spaces between Chinese characters out again.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Separate the words of Chinese text with Jieba, as the paper does before its vocabulary is made; other text stays.
+
+    Every split of the corpus is written. Translations into such Chinese have spaces too: `graftmt translate --desegment`
+    takes them out. Needs the extra `chinese`.
+
+    Example: graftmt prepare segment corpora/unpc -o corpora/unpc-words
+    """
+    from graftmt.data import Corpus
+    from graftmt.data.corpus import find_files
+    from graftmt.errors import DataError, LanguageError, nearest
+    from graftmt.prepare.segmentation import desegmented, is_chinese, segmented
+    from graftmt.prepare.source import write_corpus
+    from graftmt.prepare.splits import corpus_source, held_out_splits
+    from graftmt.prepare.through_english import check_replaceable
+
+    found = held_out_splits(corpus) if corpus.is_dir() else []
+    if not corpus.is_dir() or find_files(corpus, "train") or not found:
+        found = [Corpus.open(corpus, "train"), *found]
+    spoken = sorted({language for split in found for language in split.languages})
+    chosen = [code.strip() for code in languages.split(",") if code.strip()] if languages else list(filter(is_chinese, spoken))
+    for code in chosen:
+        if code not in spoken:
+            raise LanguageError(f"{corpus} has no text in {code!r}{nearest(code, spoken) or '.'} It has {', '.join(spoken)}.")
+    if not chosen:
+        raise DataError(f"{corpus} has no Chinese text: {', '.join(spoken)}; name the languages to segment with --languages.")
+    check_replaceable(output, [path for split in found for path in split.files.values()])
+    change = desegmented if undo else segmented
+    splits = {}
+    for split in found:
+        here = [code for code in chosen if code in split.languages]
+        source = corpus_source(split)
+        splits[split.split] = change(source, here) if here else source
+    lines = write_corpus(output, splits, {"segmented": [] if undo else chosen})
+    if as_json:
+        print(json.dumps({"output": str(output), "lines": lines, "languages": chosen}, ensure_ascii=False))
+        return
+    for name, count in lines.items():
+        print(f"{output}/{name}.*.txt: {count:,} lines, {', '.join(chosen)} {'joined' if undo else 'in words'}")

@@ -1,0 +1,44 @@
+"""`graftmt prepare segment`: Chinese in words and back, every split, other languages as they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def chinese_corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for split in ("train", "valid"):
+        (folder / f"{split}.zh_cn.txt").write_text("我们今天去北京。\n你好 world 2024年\n", encoding="utf-8")
+        (folder / f"{split}.en.txt").write_text("We go to Beijing today.\nHello world 2024\n", encoding="utf-8")
+    return folder
+
+
+def test_chinese_is_segmented_and_joined_again(graftmt, chinese_corpus: Path, tmp_path: Path) -> None:
+    words, joined = tmp_path / "words", tmp_path / "joined"
+    result = graftmt("prepare", "segment", str(chinese_corpus), "-o", str(words), "--json")
+    assert result.code == 0, result.stderr
+    assert json.loads(result.stdout)["lines"] == {"train": 2, "valid": 2}
+    text = (words / "train.zh_cn.txt").read_text(encoding="utf-8")
+    assert "今天" in text.split() or "今天" in text.replace("\n", " ").split(" ")
+    assert (words / "valid.en.txt").read_text(encoding="utf-8") == (chinese_corpus / "valid.en.txt").read_text(encoding="utf-8")
+    assert graftmt("prepare", "segment", str(words), "-o", str(joined), "--undo").code == 0
+    for name in ("train.zh_cn.txt", "valid.zh_cn.txt", "train.en.txt"):
+        assert (joined / name).read_bytes() == (chinese_corpus / name).read_bytes()
+
+
+def test_a_corpus_without_chinese_is_an_error_that_names_what_it_has(graftmt, toy_corpus: Path, tmp_path: Path) -> None:
+    result = graftmt("prepare", "segment", str(toy_corpus), "-o", str(tmp_path / "out"))
+    assert result.code == 1
+    assert "has no Chinese text: en, xa, xb, xc" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_translations_can_be_joined(graftmt, toy_base: Path) -> None:
+    plain = graftmt("translate", "-b", str(toy_base), "-s", "en", "-t", "xa", "--desegment", stdin=b"bado\n")
+    assert plain.code == 0, plain.stderr
+    assert len(plain.stdout.splitlines()) == 1
