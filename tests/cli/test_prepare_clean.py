@@ -130,3 +130,21 @@ def test_bytes_that_are_no_text_are_dropped_and_counted(corpus: Path, tmp_path: 
     (corpus / "train.fr.txt").write_bytes(b"\n".join(lines) + b"\n")
     report = json.loads(run(corpus, "-o", tmp_path / "clean", "--json"))
     assert report["splits"]["train"]["dropped"]["invalid"] == {"fr": 1}
+
+
+@pytest.mark.slow
+def test_ray_gives_what_this_process_gives(corpus: Path, tmp_path: Path) -> None:
+    """On a cluster of this machine; it takes some ten seconds to start."""
+    pytest.importorskip("ray")
+    here, there = tmp_path / "here", tmp_path / "there"
+    run(corpus, "-o", here)
+    run(corpus, "-o", there, "--engine", "ray")
+    names = sorted(path.name for path in here.iterdir())
+    assert names == sorted(path.name for path in there.iterdir())
+    for name in names:
+        assert (here / name).read_bytes() == (there / name).read_bytes()
+
+
+def test_an_address_is_for_ray(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="add --engine ray"):
+        run(corpus, "-o", tmp_path / "out", "--ray-address", "auto")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,7 +12,10 @@ from graftmt.cli.common import AsJson
 from graftmt.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from graftmt.data.corpus import Corpus
+    from graftmt.prepare.cleaning import Chunk, ChunkMapper, CleaningState, Counts
     from graftmt.prepare.cleaning_rules import CleaningConfig
     from graftmt.prepare.source import Source
 
@@ -60,6 +63,13 @@ def clean(
         str, typer.Option("--reference", help="Language that copies are copies of; default: English, or else the first.")
     ] = "",
     processes: Annotated[int, typer.Option("--processes", min=1, help="How many work at once; the result is the same.")] = 1,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option("--engine", help="local: this machine; ray: the workers of a Ray cluster.")
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option("--ray-address", help="A running cluster (auto, host:port, ray://…); one on this machine unless given."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Repair and filter a corpus: a bad text is emptied, a line with fewer than two texts left is dropped.
@@ -84,8 +94,26 @@ def clean(
     )
     config = apply_rules(config, rules, language_id)
     names = [name.strip() for value in splits or ["train"] for name in value.split(",") if name.strip()]
-    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), processes)
+    mapper = with_engine(engine, ray_address)
+    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), processes, mapper)
     print(json.dumps(report, ensure_ascii=False, indent=2)) if as_json else show(report, output)
+
+
+def with_engine(name: Literal["local", "ray"], address: str | None) -> ChunkMapper | None:
+    """The same chunks on the workers of a Ray cluster; None leaves them to this machine's processes."""
+    from functools import partial
+
+    from graftmt.augmentation.engines import Engine, map_chunks
+    from graftmt.prepare.cleaning import clean_chunk
+
+    engine = Engine(name=name, address=address)
+    if name == "local":
+        return None
+
+    def run(chunks: Iterator[Chunk], config: CleaningConfig, state: CleaningState) -> Iterator[tuple[Chunk, Counts]]:
+        return map_chunks(partial(clean_chunk, config=config, state=state), chunks, engine)
+
+    return run
 
 
 def apply_rules(config: CleaningConfig, rules: str, language_id: bool) -> CleaningConfig:
@@ -118,6 +146,7 @@ def clean_folder(
     config: CleaningConfig,
     trusted: dict[str, list[str]],
     processes: int,
+    mapper: ChunkMapper | None = None,
 ) -> dict[str, Any]:
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
     from graftmt.files import write_json
@@ -137,7 +166,7 @@ def clean_folder(
     for name, corpus in corpora.items():
         source = raw_source(corpus)
         if name in names:
-            sources[name], reports[name] = clean_source(source, config, trusted=trusted, processes=processes)
+            sources[name], reports[name] = clean_source(source, config, trusted=trusted, processes=processes, mapper=mapper)
         else:
             sources[name] = source
     with_progress = {name: counted(source, name) for name, source in sources.items()}
@@ -171,7 +200,6 @@ def open_splits(folder: Path) -> dict[str, Corpus]:
 
 def counted(source: Source, name: str) -> Source:
     """The same lines, with their number on standard error while they are written."""
-    from collections.abc import Iterator
 
     from graftmt.prepare.source import Line, Source
     from graftmt.progress import progress
