@@ -335,3 +335,60 @@ def test_sizes_are_read_with_their_units(text: str, size: float) -> None:
 def test_what_is_no_size_is_said(text: str) -> None:
     with pytest.raises(ConfigError, match="is no size"):
         parse_size(text)
+
+
+@pytest.mark.parametrize(("release", "language"), [("ted", "el"), ("paracrawl", "el"), ("unpc", "ar")])
+def test_a_language_can_be_added_from_what_was_prepared(
+    graftmt, graft_base: Callable[..., Path], tmp_path: Path, release: str, language: str
+) -> None:
+    """`graftmt add` itself, on a base that knows en, fr and ru."""
+    make = {"ted": ted_release, "paracrawl": paracrawl_folder, "unpc": unpc_folder}[release]
+    raw, corpus = tmp_path / "raw", tmp_path / "corpus"
+    make(raw)
+    valid: list[str] = []  # but for TED's and the UN's own
+    if release == "paracrawl":
+        assert graftmt("prepare", "paracrawl", str(raw), "-o", str(tmp_path / "pairs")).code == 0
+        pairs = [str(tmp_path / "pairs" / name) for name in ("en-el", "en-fr")]
+        aligned = graftmt("prepare", "align", *pairs, "-o", str(corpus), "--memory", "200MB", "--threads", "1")
+        assert aligned.code == 0, aligned.stderr
+        valid = [part for code in ("el", "en") for part in ("--valid", f"{code}={pairs[0]}/train.{code}.txt")]
+    else:
+        read = graftmt("prepare", release, str(raw), "-o", str(corpus))
+        assert read.code == 0, read.stderr
+    options = [
+        *valid,
+        "--base",
+        str(graft_base()),
+        "--side",
+        "source",
+        "--train",
+        str(corpus),
+        "--merges",
+        "20",
+        "--steps",
+        "2",
+    ]
+    small = [
+        "--lines",
+        "2",
+        "--beam",
+        "1",
+        "--device",
+        "cpu",
+        "subwords.min_character_count=1",
+        "tensorboard=false",
+        "threads=1",
+    ]
+    added = graftmt("add", language, *options, "--run", str(tmp_path / "run"), *small, "--json", "--quiet")
+    assert added.code == 0, added.stderr
+    assert f"{language}-en" in json.loads(added.stdout)["verdict"]["scores"]
+
+
+def test_flores_scores_a_base(graftmt, graft_base: Callable[..., Path], tmp_path: Path) -> None:
+    folder, corpus = flores_folder(tmp_path / "raw"), tmp_path / "flores"
+    read = graftmt("prepare", "flores", str(folder), "-o", str(corpus), "-l", "en,fr", "--short-codes")
+    assert read.code == 0, read.stderr
+    options = ["-d", "en-fr", "--beam", "1", "--device", "cpu", "--json"]
+    scored = graftmt("evaluate", "--base", str(graft_base()), "-c", str(corpus), *options)
+    assert scored.code == 0, scored.stderr
+    assert json.loads(scored.stdout)["directions"]["en-fr"]["lines"] == 10
