@@ -236,6 +236,7 @@ def test_placeholders_and_numbers_stay_whatever_is_around_them(pieces: list[tupl
     assert with_plain_spaces(after) == after
 
 
+@example([("0", "\x8dÂ\x80")])  # taking the control character out makes a misread sign of what is left
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=12))
 def test_every_text_is_kept_or_dropped_for_one_reason(lines: list[Line]) -> None:
     cleaned, report = clean(source(*lines), CleaningConfig(language_id=False))

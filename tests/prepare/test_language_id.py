@@ -148,11 +148,12 @@ def test_close_languages_need_a_clear_winner() -> None:
 
 
 def test_how_each_language_is_judged_is_said() -> None:
-    notes = LanguageFilter.make(["en", "pt", "pt_br", "tlh"]).notes
-    assert notes["en"] == "py3langid, among en, pt"
+    notes = LanguageFilter.make(["en", "fr", "pt", "pt_br", "tlh"]).notes
+    assert notes["en"] == "py3langid, among en, fr, pt"
     assert "cannot tell it from pt_br" in notes["pt"]
     assert "not checked" in notes["tlh"] and "--trusted tlh=FILE" in notes["tlh"]
-    assert "among all" in LanguageFilter.make(["en", "tlh"]).notes["en"]
+    # Among two, a line in a third language would have to be one of them.
+    assert "among all" in LanguageFilter.make(["en", "fr"]).notes["en"]
 
 
 def test_trusted_text_is_taken_instead_of_the_detector_and_helps_with_other_languages() -> None:

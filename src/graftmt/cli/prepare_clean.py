@@ -49,7 +49,11 @@ def clean(
         bool, typer.Option("--language-id/--no-language-id", help="Drop texts that are clearly in another language.")
     ] = True,
     open_set: Annotated[
-        bool, typer.Option("--open-set", help="Let the detector choose among all languages it knows, not the corpus's alone.")
+        bool,
+        typer.Option(
+            "--open-set",
+            help="Let the detector choose among all languages it knows, not the corpus's alone; always so where these are two.",
+        ),
     ] = False,
     trusted: Annotated[
         list[str] | None,

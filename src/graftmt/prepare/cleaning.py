@@ -181,6 +181,9 @@ def clean_line(line: Line, config: CleaningConfig, state: CleaningState, counts:
     return texts
 
 
+REPAIR_ROUNDS = 8
+
+
 def repair(text: str, language: str, config: CleaningConfig, counts: Counts) -> str:
     """The text after the repairs, each counted where it changed something."""
     steps: list[tuple[str, Callable[[str], str]]] = []
@@ -192,11 +195,18 @@ def repair(text: str, language: str, config: CleaningConfig, counts: Counts) -> 
         steps.append(("normalisation", lambda before: normalised(before, config.normalisation)))
     if config.whitespace:
         steps.append(("whitespace", with_plain_spaces))
-    for rule, step in steps:
-        after = step(text)
-        if after != text:
-            counts.repair(rule, language, text, after)
+    repaired: set[str] = set()
+    # One repair can bring to light what another one mends, so they are done until nothing changes: clean text stays as it is.
+    for _ in range(REPAIR_ROUNDS):
+        before = text
+        for rule, step in steps:
+            after = step(text)
+            if after != text and rule not in repaired:
+                repaired.add(rule)
+                counts.repair(rule, language, text, after)
             text = after
+        if text == before:
+            break
     return text
 
 

@@ -87,6 +87,10 @@ def wrong_language_share(
     return LanguageCheck(len(wrong) / len(found), "", wrong[:EXAMPLES])
 
 
+FEWEST_CANDIDATES = 3
+"""Languages of a corpus from which on the detector chooses among them alone."""
+
+
 @dataclass(frozen=True)
 class LanguageFilter:
     """Says of one line whether another language wins clearly. Plain data: it travels to other processes as it is.
@@ -123,7 +127,8 @@ class LanguageFilter:
         known = detector_languages() if set(languages) - trusted.keys() else frozenset()
         detected = {language: code for language, code in codes.items() if code in known and language not in trusted}
         closed = tuple(sorted(set(detected.values())))
-        candidates = () if open_set or len(closed) < 2 else closed
+        # Between two languages alone, a line in a third would be taken for one of them: what a bilingual corpus is full of.
+        candidates = () if open_set or len(closed) < FEWEST_CANDIDATES else closed
         by_detector = cls(candidates, detected)
         classifier = None
         if trusted:
