@@ -15,6 +15,12 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import settings
+
+# The same examples every time, so that a change is judged by itself; HYPOTHESIS_PROFILE=searching looks for new ones.
+settings.register_profile("stable", derandomize=True, deadline=None)
+settings.register_profile("searching", deadline=None, max_examples=500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "stable"))
 
 LANGUAGES = ("en", "xa", "xb", "xc")
 SYLLABLES = {"en": ("bdfgkl", "aeo"), "xa": ("prstvz", "aiu"), "xb": ("бвгдкл", "аео"), "xc": ("κλμνπρ", "αεο")}
