@@ -26,7 +26,7 @@ from graftmt.cli.common import (
     TargetPack,
     parse_packs,
 )
-from graftmt.errors import DataError
+from graftmt.errors import DataError, LanguageError
 
 
 def translate(
@@ -76,6 +76,8 @@ def translate(
 
     device = choose_device(device)
     translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
+    if pivot in (source, target):
+        raise LanguageError(f"--pivot {pivot}: it is one of the two languages; leave it out to translate directly.")
     translator.check_direction(source, target, pivot, source_pack, target_pack)
     options = SearchOptions(
         beam=beam,
