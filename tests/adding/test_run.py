@@ -149,3 +149,10 @@ def test_a_base_without_english_lends_the_code_of_what_is_trained_with(
     result = add(options, None, base=folder, side="target", partners=("fr",))
     assert result.pack is not None
     assert result.pack.recipe.code.language == "fr"
+
+
+def test_a_pack_takes_no_training_line_along(options: AddOptions, base: Base) -> None:
+    result = add(options, base)
+    assert result.pack is not None
+    checks = load_pack(result.config.run / "pack").card["text"]["wrong_language"]
+    assert checks and all("examples" not in check for check in checks.values())

@@ -235,7 +235,10 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
 
     result.verdict = verdict_on(result.pack)
     result.pack.card |= result.verdict.facts()
-    result.pack.card["text"] = result.examination.to_dict()
+    text = result.examination.to_dict()
+    for check in text["wrong_language"].values():
+        del check["examples"]  # a pack travels; lines of the training text stay at home
+    result.pack.card["text"] = text
     if parent is not None:
         result.before = verdict_on(parent.to(base.model.device))
         result.pack.card["parent"]["scores_here"] = result.before.scores
