@@ -42,3 +42,11 @@ def test_translations_can_be_joined(graftmt, toy_base: Path) -> None:
     plain = graftmt("translate", "-b", str(toy_base), "-s", "en", "-t", "xa", "--desegment", stdin=b"bado\n")
     assert plain.code == 0, plain.stderr
     assert len(plain.stdout.splitlines()) == 1
+
+
+def test_a_corpus_of_training_text_alone_is_enough(graftmt, chinese_corpus: Path, tmp_path: Path) -> None:
+    for path in chinese_corpus.glob("valid.*"):
+        path.unlink()
+    result = graftmt("prepare", "segment", str(chinese_corpus), "-o", str(tmp_path / "words"), "--json")
+    assert result.code == 0, result.stderr
+    assert json.loads(result.stdout)["lines"] == {"train": 2}

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError, DataError, LanguageError
-from graftmt.prepare.splits import Split, SplitOptions, corpus_source, held_out_splits, letters, split_corpus
+from graftmt.prepare.folders import corpus_source
+from graftmt.prepare.splits import Split, SplitOptions, held_out_splits, letters, split_corpus
 
 LANGUAGES = ("de", "en", "fr")
 Texts = Mapping[str, Sequence[str]]

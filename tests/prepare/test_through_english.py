@@ -27,7 +27,8 @@ pytest.importorskip("pyarrow")
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
 from graftmt.prepare import through_english
-from graftmt.prepare.through_english import AlignOptions, BilingualCorpus, align, find_corpora
+from graftmt.prepare.bilingual import BilingualCorpus, find_corpora
+from graftmt.prepare.through_english import AlignOptions, align
 
 Pairs = Mapping[str, Sequence[tuple[str, str]]]
 
@@ -188,7 +189,8 @@ def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
 PROGRAM = """
 import sys
 from pathlib import Path
-from graftmt.prepare.through_english import AlignOptions, align, find_corpora
+from graftmt.prepare.bilingual import find_corpora
+from graftmt.prepare.through_english import AlignOptions, align
 folder = Path(sys.argv[1])
 corpora = find_corpora([f"{code}={folder / code}" for code in ("de", "fr", "it")])
 align(corpora, Path(sys.argv[2]), AlignOptions(threads=2, temporary=Path(sys.argv[3])), quiet=True)

@@ -42,7 +42,8 @@ def align(
 
     Example: graftmt prepare align fr=paracrawl/en-fr de=paracrawl/en-de -o corpora/paracrawl --memory 4GB
     """
-    from graftmt.prepare.through_english import AlignOptions, find_corpora
+    from graftmt.prepare.bilingual import find_corpora
+    from graftmt.prepare.through_english import AlignOptions
     from graftmt.prepare.through_english import align as align_corpora
 
     options = AlignOptions(

@@ -14,7 +14,6 @@ from graftmt.errors import ConfigError, DataError, nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from graftmt.data.corpus import Corpus
     from graftmt.prepare.cleaning import Chunk, ChunkMapper, CleaningState, Counts
     from graftmt.prepare.cleaning_rules import CleaningConfig
     from graftmt.prepare.source import Source
@@ -155,6 +154,7 @@ def clean_folder(
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
     from graftmt.files import write_json
     from graftmt.prepare.cleaning import clean as clean_source
+    from graftmt.prepare.folders import open_splits
     from graftmt.prepare.raw import raw_source
     from graftmt.prepare.source import write_corpus
 
@@ -185,21 +185,10 @@ def check_output(folder: Path, output: Path) -> None:
     """The new folder takes the place of what is there, so that must be a corpus, and another one than is read."""
     if output.resolve() == folder.resolve():
         raise ConfigError(f"-o {output} is the corpus itself; give another folder, so that nothing is lost.")
-    if output.exists() and not (output.is_dir() and ((output / "corpus.json").is_file() or not any(output.iterdir()))):
+    from graftmt.prepare.source import is_replaceable
+
+    if not is_replaceable(output):
         raise ConfigError(f"{output} exists and is no corpus folder made by graftmt; give a new folder with -o.")
-
-
-def open_splits(folder: Path) -> dict[str, Corpus]:
-    """All splits of a corpus folder; an error says what was expected where there are none."""
-    from graftmt.data.corpus import Corpus, find_files
-
-    if not folder.is_dir():
-        raise DataError(f"there is no corpus folder {folder}; expected files such as train.en.txt in it.")
-    names = sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()})
-    splits = {name: Corpus(folder, name, files) for name in names if name and (files := find_files(folder, name))}
-    if not splits:
-        raise DataError(f"{folder} has no files such as train.en.txt or train.en.txt.xz; is it a corpus folder?")
-    return splits
 
 
 def counted(source: Source, name: str) -> Source:

@@ -27,17 +27,12 @@ def segment(
 
     Example: graftmt prepare segment corpora/unpc -o corpora/unpc-words
     """
-    from graftmt.data import Corpus
-    from graftmt.data.corpus import find_files
     from graftmt.errors import DataError, LanguageError, nearest
+    from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits
     from graftmt.prepare.segmentation import desegmented, is_chinese, segmented
     from graftmt.prepare.source import write_corpus
-    from graftmt.prepare.splits import corpus_source, held_out_splits
-    from graftmt.prepare.through_english import check_replaceable
 
-    found = held_out_splits(corpus) if corpus.is_dir() else []
-    if not corpus.is_dir() or find_files(corpus, "train") or not found:
-        found = [Corpus.open(corpus, "train"), *found]
+    found = list(open_splits(corpus).values())
     spoken = sorted({language for split in found for language in split.languages})
     chosen = [code.strip() for code in languages.split(",") if code.strip()] if languages else list(filter(is_chinese, spoken))
     for code in chosen:

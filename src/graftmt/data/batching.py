@@ -99,10 +99,7 @@ class BatchMaker:
         """The batch of these pairs: source = prefix + tokens + end; decoder input = prefix + tokens; labels = tokens + end."""
         sources = self._tokens([direction.source for direction in directions], lines)
         targets = self._tokens([direction.target for direction in directions], lines)
-        source_prefixes = {pair: self.codec.source_prefix(*pair) for pair in set(directions)}
-        decoder_prefixes = {pair: self.codec.decoder_prefix(pair.target) for pair in set(directions)}
-        source_prefix = np.array([source_prefixes[pair] for pair in directions], dtype=np.int64)
-        decoder_prefix = np.array([decoder_prefixes[pair] for pair in directions], dtype=np.int64)
+        source_prefix, decoder_prefix = self._prefixes(directions)
         # The forced part of the prefix beyond the first token is not learned: its label is padding.
         unlearned = np.full_like(decoder_prefix[:, 1:], self.padding_id)
         return Batch(
@@ -113,6 +110,15 @@ class BatchMaker:
             lines.tolist(),
             target_tokens=len(targets.ids) + len(lines),
             source_tokens=len(sources.ids) + len(lines) + source_prefix.size,
+        )
+
+    def _prefixes(self, directions: Sequence[Direction]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(B, P) for the source and for the decoder; looked up once for each direction of a batch."""
+        sources = {pair: self.codec.source_prefix(*pair) for pair in set(directions)}
+        decoders = {pair: self.codec.decoder_prefix(pair.target) for pair in set(directions)}
+        return (
+            np.array([sources[pair] for pair in directions], dtype=np.int64),
+            np.array([decoders[pair] for pair in directions], dtype=np.int64),
         )
 
     def _tokens(self, languages: list[str], lines: NDArray[np.int64]) -> LineTokens:

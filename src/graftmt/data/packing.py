@@ -99,8 +99,7 @@ class PackedMaker(BatchMaker):
     def make(self, directions: Sequence[Direction], lines: NDArray[np.int64]) -> PackedBatch:  # type: ignore[override]
         sources = self._tokens([direction.source for direction in directions], lines)
         targets = self._tokens([direction.target for direction in directions], lines)
-        source_prefix = np.array([self.codec.source_prefix(*pair) for pair in directions], dtype=np.int64)
-        decoder_prefix = np.array([self.codec.decoder_prefix(pair.target) for pair in directions], dtype=np.int64)
+        source_prefix, decoder_prefix = self._prefixes(directions)
         unlearned = np.full_like(decoder_prefix[:, 1:], self.padding_id)
         source_rest = self.tokens - len(sources.ids) - source_prefix.size - len(lines)
         target_rest = self.tokens - len(targets.ids) - decoder_prefix.size

@@ -114,18 +114,19 @@ def _replace_parameters(model: Transformer, packs: list[Pack]) -> None:
 
 def _add_adapters(model: Transformer, packs: list[Pack], fold: bool) -> None:
     parts = [(pack, pack.parts(model.config)) for pack in packs]
-    for number, layer in enumerate(model.encoder.layers):
-        adapters = _adapters(parts, "encoder", number, model.config)
-        _widen_ffn(layer, [own for own in adapters if isinstance(own, ParallelAdapter)], fold)
-        if serial := [own for own in adapters if isinstance(own, Adapter)]:
-            assert isinstance(layer, EncoderLayer)
-            model.encoder.layers[number] = AdaptedEncoderLayer(layer, serial)
-    for number, layer in enumerate(model.decoder.layers):
-        adapters = _adapters(parts, "decoder", number, model.config)
-        _widen_ffn(layer, [own for own in adapters if isinstance(own, ParallelAdapter)], fold)
-        if serial := [own for own in adapters if isinstance(own, Adapter)]:
-            assert isinstance(layer, DecoderLayer)
-            model.decoder.layers[number] = AdaptedDecoderLayer(layer, serial)
+    for stack, layers in (("encoder", model.encoder.layers), ("decoder", model.decoder.layers)):
+        for number, layer in enumerate(layers):
+            adapters = _adapters(parts, stack, number, model.config)
+            _widen_ffn(layer, [own for own in adapters if isinstance(own, ParallelAdapter)], fold)
+            if serial := [own for own in adapters if isinstance(own, Adapter)]:
+                layers[number] = _adapted(layer, serial)
+
+
+def _adapted(layer: nn.Module, adapters: list[Adapter]) -> nn.Module:
+    if isinstance(layer, EncoderLayer):
+        return AdaptedEncoderLayer(layer, adapters)
+    assert isinstance(layer, DecoderLayer)
+    return AdaptedDecoderLayer(layer, adapters)
 
 
 def _adapters(packs: list[tuple[Pack, Parts]], stack: str, layer: int, config: ModelConfig) -> list[Adapter | ParallelAdapter]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.errors import DataError
-from graftmt.prepare.source import Line, Source, write_corpus
+from graftmt.prepare.source import Line, Source, is_replaceable, write_corpus
 from graftmt.progress import Progress, SilentProgress
 
 _EVERY = 10_000  # lines between two words about progress
@@ -20,7 +20,7 @@ def convert(
 
     The same is in the corpus's corpus.json. A folder of something else is not replaced.
     """
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "corpus.json").is_file())):
+    if not is_replaceable(folder):
         raise DataError(
             f"{folder} is there and is no corpus made here (it has no corpus.json), so it is not replaced; choose another."
         )

@@ -30,6 +30,11 @@ class Source:
         return self.read()
 
 
+def is_replaceable(folder: Path) -> bool:
+    """Whether a corpus may be written here: there is nothing, an empty folder, or a corpus that was made here."""
+    return not folder.exists() or (folder.is_dir() and ((folder / "corpus.json").is_file() or not any(folder.iterdir())))
+
+
 def write_corpus(folder: Path, splits: Mapping[str, Source], facts: Mapping[str, Any] | None = None) -> dict[str, int]:
     """Writes SPLIT.LANG.txt for each split and language, and corpus.json, as one atomic folder; returns lines per split.
 

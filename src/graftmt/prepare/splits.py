@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from graftmt.data import Corpus, select_directions
-from graftmt.data.corpus import check_equal_lengths, find_files
 from graftmt.errors import ConfigError, DataError
+from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits
 from graftmt.prepare.source import Line, Source, write_corpus
-from graftmt.prepare.through_english import check_replaceable
 from graftmt.progress import progress
 
 Group: TypeAlias = tuple[int, ...]
@@ -89,25 +88,9 @@ def letters(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold().translate(_LETTERS_OF)
 
 
-def corpus_source(corpus: Corpus) -> Source:
-    """A corpus on disk as lines; files of different lengths are an error."""
-
-    def read() -> Iterator[Line]:
-        try:
-            yield from zip(*(corpus.lines(language) for language in corpus.languages), strict=True)
-        except ValueError:
-            check_equal_lengths({code: sum(1 for _ in corpus.lines(code)) for code in corpus.languages}, corpus)
-            raise
-
-    return Source(f"the {corpus.split!r} split in {corpus.folder}", corpus.languages, read)
-
-
 def held_out_splits(folder: Path) -> list[Corpus]:
     """The splits of a corpus folder but `train`: valid, test, dev, devtest or whatever they are called."""
-    if not folder.is_dir():
-        raise DataError(f"there is no corpus folder {folder}; check the path.")
-    names = sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()} - {"", "train"})
-    splits = [Corpus(folder, name, files) for name in names if (files := find_files(folder, name))]
+    splits = [corpus for name, corpus in open_splits(folder).items() if name != "train"]
     if not splits:
         raise DataError(f"{folder} has no split beside train, such as test.en.txt; nothing to keep clear of.")
     return splits

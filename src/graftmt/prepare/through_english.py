@@ -23,10 +23,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from graftmt.data import Corpus
-from graftmt.data.corpus import ENDINGS, check_equal_lengths, read_lines
-from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
+from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
+from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.files import atomic_file, atomic_folder, exclusive, read_json, write_json
+from graftmt.prepare.bilingual import BilingualCorpus
+from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import Progress, progress
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ COUNTED_SHARE = 0.75
 RANGE_SHARE = 16
 """The text of a range of MD5s takes this part of the memory; sorting and grouping it need several times as much."""
 
-_LANGUAGE = re.compile(r"[A-Za-z][\w-]*")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 
 
@@ -84,19 +84,6 @@ class AlignOptions:
         if not match:
             raise ConfigError(f"memory is {self.memory!r}; expected a size such as 800MB, 1GB or 1.5GB.")
         return int(float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " "))
-
-
-@dataclass(frozen=True)
-class BilingualCorpus:
-    """Two files, line i of each the same segment."""
-
-    language: str
-    pivot_file: Path
-    file: Path
-
-    @property
-    def files(self) -> tuple[Path, Path]:
-        return self.pivot_file, self.file
 
 
 @dataclass
@@ -140,70 +127,6 @@ class Alignment:
         return {"lines": self.lines, "left_out": self.left_out, "corpora": corpora}
 
 
-def find_corpora(arguments: Sequence[str], *, pivot: str = "en", split: str = "train") -> list[BilingualCorpus]:
-    """What to align: `FOLDER` (each language in it with the pivot), `fr=FOLDER`, `fr=PREFIX` (of PREFIX.en and PREFIX.fr) or
-    `fr=ENGLISH_FILE,FRENCH_FILE`; each language once."""
-    corpora: dict[str, BilingualCorpus] = {}
-    for argument in arguments:
-        for corpus in _find(argument, pivot, split):
-            if other := corpora.get(corpus.language):
-                raise LanguageError(
-                    f"{corpus.language} has two corpora, {other.file} and {corpus.file}; join them first "
-                    "(which one comes first decides which translation of a repeated line is kept)."
-                )
-            corpora[corpus.language] = corpus
-    if not corpora:
-        raise DataError(f"no corpora to align were given; expected for instance fr=FOLDER de=FOLDER, each with {pivot}.")
-    return [corpora[language] for language in sorted(corpora)]
-
-
-def _find(argument: str, pivot: str, split: str) -> Iterator[BilingualCorpus]:
-    language, equals, value = argument.partition("=")
-    if Path(argument).expanduser().exists() or not equals or not _LANGUAGE.fullmatch(language):
-        folder = Corpus.open(Path(argument).expanduser(), split)
-        _require_pivot(pivot, folder.languages, argument)
-        for other in folder.languages:
-            if other != pivot:
-                yield BilingualCorpus(other, folder.files[pivot], folder.files[other])
-        return
-    if language == pivot:
-        raise LanguageError(f"{argument}: {pivot} is the language that all corpora share; give the other language of this one.")
-    path = Path(value).expanduser()
-    if path.is_dir():
-        files = Corpus.open(path, split, (pivot, language)).files
-        yield BilingualCorpus(language, files[pivot], files[language])
-    elif "," in value:
-        first, _, second = value.partition(",")
-        yield BilingualCorpus(language, _existing(first, argument), _existing(second, argument))
-    else:
-        sides = [_with_ending(path, code) for code in (pivot, language)]
-        if sides[0] is None or sides[1] is None:
-            raise DataError(
-                f"{argument}: there is no folder {path}, and no files {path}.{pivot} and {path}.{language}; expected "
-                f"{language}=FOLDER, {language}=PREFIX, or {language}={pivot.upper()}_FILE,{language.upper()}_FILE."
-            )
-        yield BilingualCorpus(language, sides[0], sides[1])
-
-
-def _require_pivot(pivot: str, languages: Sequence[str], argument: str) -> None:
-    if pivot not in languages or len(languages) < 2:
-        raise LanguageError(
-            f"{argument} has {', '.join(languages)}; expected {pivot}, through which to align, and other languages."
-        )
-
-
-def _existing(name: str, argument: str) -> Path:
-    path = Path(name).expanduser()
-    if not path.is_file():
-        raise DataError(f"{argument}: there is no file {path}; check the path.")
-    return path
-
-
-def _with_ending(prefix: Path, language: str) -> Path | None:
-    candidates = (prefix.with_name(f"{prefix.name}.{language}{ending}") for ending in ENDINGS)
-    return next((path for path in candidates if path.is_file()), None)
-
-
 def align(
     corpora: Sequence[BilingualCorpus], output: Path, options: AlignOptions | None = None, *, quiet: bool = False
 ) -> Alignment:
@@ -225,18 +148,6 @@ def align(
         ended = time.monotonic()
         shutil.rmtree(work, ignore_errors=True)
     return Alignment(lines, left_out, read, tuple(resumed), {"reading": joining - started, "joining": ended - joining})
-
-
-def check_replaceable(output: Path, inputs: Sequence[Path]) -> None:
-    """A folder that is made anew replaces the old one whole: never one with the input in it, or with something else."""
-    if not output.exists():
-        return
-    if not output.is_dir():
-        raise DataError(f"{output} is a file; the output is a folder, choose another name.")
-    if any(output.resolve() in file.resolve().parents for file in inputs):
-        raise DataError(f"{output} holds what is to be read, and would be replaced; choose another folder for the output.")
-    if any(output.iterdir()) and not (output / "corpus.json").is_file():
-        raise DataError(f"{output} is not empty and holds no corpus.json: it is not replaced; choose another folder.")
 
 
 def _work_folder(output: Path, options: AlignOptions) -> Path:

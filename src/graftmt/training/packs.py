@@ -85,7 +85,7 @@ def train_pack(
                 say=say,
             )
         pack = job.pack
-        pack.card |= training_facts(config, state, train)
+        pack.card |= training_facts(config, state)
         if team.first:
             save_pack(pack, config.run / "pack", base.model.config, dtype=config.store_dtype)
             say(f"pack {pack.fingerprint[:16]} stored in {config.run / 'pack'}")
@@ -309,7 +309,7 @@ def _translations(
     return found
 
 
-def training_facts(config: PackConfig, state: RunState, train: Corpus) -> dict[str, Any]:
+def training_facts(config: PackConfig, state: RunState) -> dict[str, Any]:
     """What the pack says of how it came to be."""
     best = (state.stage, state.best_step)
     return {

@@ -1,0 +1,46 @@
+"""Corpus folders as sources, and which folder a new one may take the place of. Layer 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from graftmt.data.corpus import Corpus, check_equal_lengths, find_files
+from graftmt.errors import DataError
+from graftmt.prepare.source import Line, Source, is_replaceable
+
+
+def open_splits(folder: Path) -> dict[str, Corpus]:
+    """All splits of a corpus folder; an error says what was expected where there are none."""
+    if not folder.is_dir():
+        raise DataError(f"there is no corpus folder {folder}; expected files such as train.en.txt in it.")
+    names = sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()})
+    splits = {name: Corpus(folder, name, files) for name in names if name and (files := find_files(folder, name))}
+    if not splits:
+        raise DataError(f"{folder} has no files such as train.en.txt or train.en.txt.xz; is it a corpus folder?")
+    return splits
+
+
+def corpus_source(corpus: Corpus) -> Source:
+    """A corpus on disk as lines; files of different lengths are an error."""
+
+    def read() -> Iterator[Line]:
+        try:
+            yield from zip(*(corpus.lines(language) for language in corpus.languages), strict=True)
+        except ValueError:
+            check_equal_lengths({code: sum(1 for _ in corpus.lines(code)) for code in corpus.languages}, corpus)
+            raise
+
+    return Source(f"the {corpus.split!r} split in {corpus.folder}", corpus.languages, read)
+
+
+def check_replaceable(output: Path, inputs: Sequence[Path]) -> None:
+    """A folder that is made anew replaces the old one whole: never one with the input in it, or with something else."""
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise DataError(f"{output} is a file; the output is a folder, choose another name.")
+    if any(output.resolve() in file.resolve().parents for file in inputs):
+        raise DataError(f"{output} holds what is to be read, and would be replaced; choose another folder for the output.")
+    if not is_replaceable(output):
+        raise DataError(f"{output} is not empty and holds no corpus.json: it is not replaced; choose another folder.")
