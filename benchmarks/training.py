@@ -4,12 +4,14 @@
 
 Counted in sentence pairs a second, so that a smaller vocabulary does not inflate the figure. Each side is timed with every
 batch size of `--batch-tokens`, and its best counts. Batches are as varied in shape as those of real training: timing starts
-after `--warm-up` updates, which are other batches than those that are timed.
+after `--warm-up` updates, which are other batches than those that are timed. "Packed" is what `packed: true`, `compile: true`
+give on a GPU: no padding, compiled layers, the step replayed as a CUDA graph.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import platform
 import random
@@ -18,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +31,27 @@ from torch import Tensor, nn
 
 from graftmt import __version__
 from graftmt.base import Base, choose_device
-from graftmt.data import BatchMaker, BatchPlan, Corpus, Direction, PairSampler, tokenize_corpus
+from graftmt.data import (
+    Batch,
+    BatchMaker,
+    BatchPlan,
+    Corpus,
+    Direction,
+    PackedBatch,
+    PackedMaker,
+    PackedPlan,
+    PairSampler,
+    tokenize_corpus,
+)
 from graftmt.model import SIZES, Transformer, named_size
 from graftmt.packs import Recipe, compose, create_pack
 from graftmt.text import Codec, Subwords, Tokenizer, train_subwords
+from graftmt.training.capture import CapturedStep
 from graftmt.training.loop import aligned
-from graftmt.training.optimization import compile_layers, smoothed_loss
+from graftmt.training.optimization import compile_layers, packed_loss, smoothed_loss
 
 RECIPES = ("embed", "embed + dec-last-layer + enc-adapters-last(1024)")
+WAYS = ("eager", "compiled", "packed")
 PADDING = 1
 SMOOTHING = 0.1
 
@@ -45,10 +61,12 @@ class Side:
     """One competitor: how a batch becomes a loss, and what its optimiser updates."""
 
     name: str
-    loss: Callable[[Tensor, Tensor, Tensor], Tensor]
+    loss: Callable[[Any], Tensor]
+    """Of a `Batch` or, where it is packed, of a `PackedBatch`."""
     parameters: list[nn.Parameter]
     codec: Codec
     direction: Direction
+    packed: bool = False
 
 
 def main() -> None:
@@ -60,7 +78,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         corpus = arguments.corpus or made_up_corpus(Path(folder) / "corpus", arguments.lines)
         world = World(Path(folder), Corpus.open(corpus, "train", [arguments.language, "en"]), arguments)
-        measured = [measure(side, world, arguments) for side in world.sides()]
+        measured = []
+        for make in world.sides():
+            measured.append(measure(make(), world, arguments))
+            gc.collect()
+            torch.compiler.reset()
+            if arguments.device.startswith("cuda"):
+                torch.cuda.empty_cache()
     report = {
         "benchmark": "training",
         "size": arguments.size,
@@ -99,6 +123,11 @@ def parse_arguments() -> argparse.Namespace:
         "--precision", default="bf16", choices=["fp32", "bf16"], help="of the arithmetic (default: %(default)s)"
     )
     parser.add_argument("--compile", action="store_true", help="also measure both sides under torch.compile")
+    parser.add_argument(
+        "--ways", nargs="*", choices=WAYS, help="ours only in these ways (default: eager, and with --compile all)"
+    )
+    parser.add_argument("--no-peer", action="store_true", help="leave Hugging Face out")
+    parser.add_argument("--profile", action="store_true", help="print which kernels take the time of an update")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return parser.parse_args()
@@ -136,13 +165,14 @@ class World:
         self.train = tokenize_corpus(corpus, self.tokenizer, folder / "cache", quiet=True)
         self.shape = named_size(arguments.size)
 
-    def sides(self) -> list[Side]:
+    def sides(self) -> list[Callable[[], Side]]:
+        """How to make each: one model at a time is in memory."""
         arguments = self.arguments
-        ways = (False, True) if arguments.compile else (False,)
-        sides = [self.hugging_face(compiled) for compiled in ways] + [self.full(compiled) for compiled in ways]
-        for recipe in arguments.recipes:
-            sides += [self.pack(recipe, compiled) for compiled in ways]
-        return sides
+        peers = () if arguments.no_peer else (False, True) if arguments.compile else (False,)
+        ways = arguments.ways or (WAYS if arguments.compile else WAYS[:1])
+        sides: list[Callable[[], Side]] = [partial(self.hugging_face, compiled) for compiled in peers]
+        sides += [partial(self.full, way) for way in ways]
+        return sides + [partial(self.pack, recipe, way) for recipe in arguments.recipes for way in ways]
 
     def hugging_face(self, compiled: bool) -> Side:
         shape = self.shape
@@ -165,21 +195,23 @@ class World:
         model = transformers.M2M100ForConditionalGeneration(config).to(self.arguments.device).train()
         forward = torch.compile(model, dynamic=True) if compiled else model
 
-        def loss(source: Tensor, decoder_input: Tensor, labels: Tensor) -> Tensor:
+        def loss(batch: Batch) -> Tensor:
+            source, target = batch.source, batch.decoder_input
             mask = (source != PADDING).long()
-            logits = forward(input_ids=source, attention_mask=mask, decoder_input_ids=decoder_input, use_cache=False).logits
-            scores, wanted = logits.float().flatten(0, 1), labels.flatten()
+            logits = forward(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
+            scores, wanted = logits.float().flatten(0, 1), batch.labels.flatten()
             return F.cross_entropy(scores, wanted, ignore_index=PADDING, label_smoothing=SMOOTHING, reduction="sum")
 
         name = f"Hugging Face, {'compiled' if compiled else 'eager'}"
         return Side(name, loss, list(model.parameters()), self.tokenizer, Direction("fr", "en"))
 
-    def full(self, compiled: bool) -> Side:
+    def full(self, way: str) -> Side:
         model = Transformer.build(self.shape, self.arguments.vocabulary).to(self.arguments.device)
-        name = f"graftmt, all parameters, {'compiled' if compiled else 'eager'}"
-        return Side(name, self._loss(model, compiled), list(model.parameters()), self.tokenizer, Direction("fr", "en"))
+        loss, direction = self._loss(model, way), Direction("fr", "en")
+        name = f"graftmt, all parameters, {way}"
+        return Side(name, loss, list(model.parameters()), self.tokenizer, direction, way == "packed")
 
-    def pack(self, recipe: str, compiled: bool) -> Side:
+    def pack(self, recipe: str, way: str) -> Side:
         """On a base of the same size, held in bf16 where the arithmetic is."""
         base = Base(Transformer.build(self.shape, self.arguments.vocabulary), self.tokenizer, fingerprint="benchmark")
         precision = torch.bfloat16 if self.arguments.precision == "bf16" else torch.float32
@@ -189,23 +221,24 @@ class World:
         pack = pack.to(self.arguments.device)
         model = compose(base, source=pack) if side == "source" else compose(base, target=pack)
         direction = Direction(self.new, "en") if side == "source" else Direction("en", self.new)
-        name = f"graftmt, {side} pack {recipe}, {'compiled' if compiled else 'eager'}"
-        loss = self._loss(model.model, compiled)
-        return Side(name, loss, list(pack.parameters.values()), model.codec, direction)
+        name = f"graftmt, {side} pack {recipe}, {way}"
+        loss = self._loss(model.model, way)
+        return Side(name, loss, list(pack.parameters.values()), model.codec, direction, way == "packed")
 
-    def _loss(self, model: Transformer, compiled: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    def _loss(self, model: Transformer, way: str) -> Callable[[Any], Tensor]:
         model.set_dropout(0.1)
         model.train()
+        compiled = way != "eager"
         if compiled:
-            compile_layers(model)
+            compile_layers(model, one_shape=way == "packed")
 
-        def loss(source: Tensor, decoder_input: Tensor, labels: Tensor) -> Tensor:
-            source = aligned(source, PADDING) if compiled else source
-            return smoothed_loss(model, source, decoder_input, labels, SMOOTHING)
+        def loss(batch: Batch) -> Tensor:
+            source = aligned(batch.source, PADDING) if compiled else batch.source
+            return smoothed_loss(model, source, batch.decoder_input, batch.labels, SMOOTHING, compiled)
 
-        return loss
+        return partial(packed_loss, model, smoothing=SMOOTHING, compiled=True) if way == "packed" else loss
 
-    def batches(self, side: Side, batch_tokens: int, count: int) -> list[tuple[Tensor, Tensor, Tensor, int]]:
+    def batches(self, side: Side, batch_tokens: int, count: int) -> list[Batch | PackedBatch]:
         """The first so many batches, on the device; all sides of one vocabulary get the same ones."""
         files = self.corpus.files
         if side.codec is self.tokenizer:
@@ -216,11 +249,13 @@ class World:
             tokenizers = {self.new: own(self.new), "en": self.tokenizer}
             tokenized = tokenize_corpus(self.corpus, tokenizers, self.folder / "cache", quiet=True)
         sampler = PairSampler(tokenized, [side.direction], temperature=1.0, max_length=200, seed=1)
-        plan = BatchPlan(sampler, tokenized, max_tokens=batch_tokens)
-        maker = BatchMaker(tokenized, side.codec)
         device = torch.device(self.arguments.device)
-        made = [maker.make(*plan.pairs(step)).to(device) for step in range(count)]
-        return [(batch.source, batch.decoder_input, batch.labels, len(batch.lines)) for batch in made]
+        if side.packed:
+            packed = PackedPlan(sampler, tokenized, max_tokens=batch_tokens)
+            rows = PackedMaker(tokenized, side.codec, packed.shape)
+            return [rows.make(*packed.pairs(step)).to(device) for step in range(count)]
+        plan, maker = BatchPlan(sampler, tokenized, max_tokens=batch_tokens), BatchMaker(tokenized, side.codec)
+        return [maker.make(*plan.pairs(step)).to(device) for step in range(count)]
 
 
 def measure(side: Side, world: World, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -238,16 +273,24 @@ def run(side: Side, world: World, batch_tokens: int, arguments: argparse.Namespa
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
 
-    def update(batch: tuple[Tensor, Tensor, Tensor, int]) -> None:
-        source, decoder_input, labels, _ = batch
-        device = torch.device(arguments.device).type
-        with torch.autocast(device, torch.bfloat16, enabled=arguments.precision == "bf16"):
-            loss = side.loss(source, decoder_input, labels) / labels.numel()
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+    device = torch.device(arguments.device)
+    captured: list[CapturedStep] = []
 
-    def timed(part: Sequence[tuple[Tensor, Tensor, Tensor, int]]) -> float:
+    def loss(batch: Any) -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=arguments.precision == "bf16"):
+            return side.loss(batch)
+
+    def update(batch: Any) -> None:
+        if side.packed and on_gpu:
+            if not captured:
+                captured.append(CapturedStep(loss, side.parameters, batch, device))
+            captured[0](batch, batch.target_tokens)
+        else:
+            (loss(batch) / batch.target_tokens).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=not captured)
+
+    def timed(part: Sequence[Batch | PackedBatch]) -> float:
         started = time.monotonic()
         for batch in part:
             update(batch)
@@ -258,8 +301,13 @@ def run(side: Side, world: World, batch_tokens: int, arguments: argparse.Namespa
     first = timed(batches[: arguments.warm_up])
     seconds = timed(batches[arguments.warm_up :])
     rest = batches[arguments.warm_up :]
-    pairs = sum(count for *_, count in rest)
-    tokens = sum(int((labels != PADDING).sum()) for _, _, labels, _ in rest)
+    pairs, tokens = sum(len(batch.lines) for batch in rest), sum(batch.target_tokens for batch in rest)
+    if arguments.profile:
+        with torch.profiler.profile() as profiler:
+            timed(rest[:1])
+        order = "cuda_time_total" if on_gpu else "cpu_time_total"
+        print(profiler.key_averages().table(sort_by=order, row_limit=25, max_name_column_width=70), file=sys.stderr)
+    optimizer.zero_grad(set_to_none=True)
     return {
         "side": side.name,
         "batch_tokens": batch_tokens,

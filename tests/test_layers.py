@@ -13,12 +13,12 @@ PACKAGE = Path(__file__).parents[1] / "src" / "graftmt"
 
 # From bottom to top. Members of the first and the last layer may import each other, those of the others may not.
 LAYERS = (
-    {"errors", "files", "configuration", "progress"},
+    {"errors", "files", "configuration", "progress", "partial"},
     {"text", "model", "evaluation"},
     {"base"},
     {"data", "packs", "decoding"},
     {"training", "interop", "translator", "prepare"},
-    {"augmentation"},
+    {"augmentation", "assessment", "bulk"},
     {"adding"},
     {"demo", "experiments", "server"},
     {"cli", "__main__", "__init__"},

@@ -87,3 +87,16 @@ def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Progres
             yield bar
     else:
         yield PlainProgress(title, total)
+
+
+def pace(done: int, left: int, seconds: float) -> str:
+    """`120 lines/s, 3 min left`."""
+    rate = done / max(seconds, 1e-9)
+    remaining = left / rate if rate else 0.0
+    if remaining >= 5400:
+        return f"{rate:,.0f} lines/s, {remaining / 3600:.1f} h left"
+    return (
+        f"{rate:,.0f} lines/s, {remaining / 60:.0f} min left"
+        if remaining >= 90
+        else f"{rate:,.0f} lines/s, {remaining:.0f} s left"
+    )

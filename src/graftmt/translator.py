@@ -69,6 +69,8 @@ class Translation:
     score: float
     finished: bool
     """False where the maximum length cut it off."""
+    tokens: int = 0
+    """So many came out of the search, the end counted."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,40 @@ class Evaluation:
     sources: list[str]
     hypotheses: list[str]
     references: list[str]
+
+
+@dataclass(frozen=True)
+class DirectionLines:
+    """The lines of a corpus that have text on both sides of a direction."""
+
+    direction: Direction
+    numbers: list[int]
+    """Where they stand in the corpus, from 1."""
+    sources: list[str]
+    references: list[str]
+    origin: str
+    """The split and its folder, for a person."""
+
+
+def direction_lines(
+    corpus: Corpus, directions: Sequence[Direction], *, lines: int | None = None, pairs: int | None = None
+) -> list[DirectionLines]:
+    """For each direction those of the split's first `lines` lines; at most `pairs`, none of them far longer than a sentence."""
+    texts = corpus.texts(sorted({language for direction in directions for language in direction}), lines)
+    found = []
+    for direction in directions:
+        chosen = [
+            (number, *pair)
+            for number, pair in enumerate(zip(texts[direction.source], texts[direction.target], strict=True), 1)
+            if all(map(str.strip, pair)) and (pairs is None or len(pair[0]) <= LONGEST_SOURCE // 2)
+        ][:pairs]
+        if not chosen:
+            raise DataError(
+                f"the {corpus.split!r} split in {corpus.folder} has no line with text on both sides of {direction}."
+            )
+        numbers, sources, references = (list(column) for column in zip(*chosen, strict=True))
+        found.append(DirectionLines(direction, numbers, sources, references, f"{corpus.split!r} in {corpus.folder}"))
+    return found
 
 
 class Translator:
@@ -285,7 +321,10 @@ class Translator:
             for row, hypotheses in zip(rows, found, strict=True):
                 decode = codec.target_tokenizer(requests[row].target).decode
                 # Bytes can spell any character, also a line break: whitespace is normalised so that a line stays a line.
-                results[row] = [Translation(" ".join(decode(h.tokens).split()), h.score, h.finished) for h in hypotheses]
+                results[row] = [
+                    Translation(" ".join(decode(h.tokens).split()), h.score, h.finished, len(h.tokens) + h.finished)
+                    for h in hypotheses
+                ]
             done += len(rows)
         return results
 
@@ -309,15 +348,47 @@ class Translator:
         neither come from it nor lead to it go through it. A pack that is named is used for the directions of its languages,
         and the others do without it.
         """
-        texts = corpus.texts(sorted({language for direction in directions for language in direction}), lines)
-        numbered = {
-            direction: [
-                (number, *pair)
-                for number, pair in enumerate(zip(texts[direction.source], texts[direction.target], strict=True), 1)
-                if all(map(str.strip, pair)) and (pairs is None or len(pair[0]) <= LONGEST_SOURCE // 2)
-            ][:pairs]
-            for direction in directions
-        }
+        self.check_directions(directions, pivot, source_pack, target_pack)
+        found = direction_lines(corpus, directions, lines=lines, pairs=pairs)
+        translated = self.translate_directions(
+            found, pivot=pivot, source_pack=source_pack, target_pack=target_pack, options=options, on_batch=on_batch
+        )
+        jobs = [
+            (hypotheses, one.references, *one.direction, tokenize) for one, hypotheses in zip(found, translated, strict=True)
+        ]
+        return [
+            Evaluation(scores, one.sources, hypotheses, one.references)
+            for scores, one, hypotheses in zip(score_all(jobs), found, translated, strict=True)
+        ]
+
+    def translate_directions(
+        self,
+        found: Sequence[DirectionLines],
+        *,
+        pivot: str | None = None,
+        source_pack: str | None = None,
+        target_pack: str | None = None,
+        options: SearchOptions | None = None,
+        on_batch: OnBatch | None = None,
+    ) -> list[list[str]]:
+        """The lines of many directions in one go, for each direction in order; what `evaluate` scores."""
+        chosen = self.check_directions([one.direction for one in found], pivot, source_pack, target_pack)
+        requests = [Request(source, *one.direction, pivot, *chosen[one.direction]) for one in found for source in one.sources]
+        try:
+            outputs = iter(self.translate_requests(requests, options, on_batch))
+        except LongLine as error:
+            number, origin = [(number, one.origin) for one in found for number in one.numbers][error.index]
+            raise error.at(f"line {number} of the {requests[error.index].source!r} text of {origin}") from None
+        return [[next(outputs)[0].text for _ in one.sources] for one in found]
+
+    def check_directions(
+        self,
+        directions: Sequence[Direction],
+        pivot: str | None = None,
+        source_pack: str | None = None,
+        target_pack: str | None = None,
+    ) -> dict[Direction, tuple[str | None, str | None]]:
+        """All must be possible; returns the packs that were named for each, where it takes them."""
         chosen = {
             direction: (
                 self._pack_named(source_pack, "source", direction.source),
@@ -325,32 +396,9 @@ class Translator:
             )
             for direction in directions
         }
-        for direction, found in numbered.items():
-            self.check_direction(*direction, pivot, *chosen[direction])
-            if not found:
-                raise DataError(
-                    f"the {corpus.split!r} split in {corpus.folder} has no line with text on both sides of {direction}."
-                )
-        requests = [
-            Request(source, *direction, pivot, *chosen[direction])
-            for direction, found in numbered.items()
-            for _, source, _ in found
-        ]
-        try:
-            outputs = iter(self.translate_requests(requests, options, on_batch))
-        except LongLine as error:
-            number = [number for found in numbered.values() for number, _, _ in found][error.index]
-            where = f"line {number} of the {requests[error.index].source!r} text of {corpus.split!r} in {corpus.folder}"
-            raise error.at(where) from None
-        texts_of = [
-            ([source for _, source, _ in found], [next(outputs)[0].text for _ in found], [target for _, _, target in found])
-            for found in numbered.values()
-        ]
-        jobs = [
-            (hypotheses, references, *direction, tokenize)
-            for direction, (_, hypotheses, references) in zip(numbered, texts_of, strict=True)
-        ]
-        return [Evaluation(scores, *texts) for scores, texts in zip(score_all(jobs), texts_of, strict=True)]
+        for direction, packs in chosen.items():
+            self.check_direction(*direction, pivot, *packs)
+        return chosen
 
     def _pack_named(self, name: str | None, side: Side, language: str) -> str | None:
         """The pack of this name where it is one for the language; a name that no pack of the side has is an error."""

@@ -106,6 +106,8 @@ def test_a_line_too_long_is_named_by_its_place_in_the_corpus(evaluate, tmp_path:
         (["-d", "en-en"], "goes from a language to itself"),
         (["--pivot", "fr"], "'fr' is not a language here"),
         (["-d", "en-xa", "--tokenize", "13b"], "did you mean '13a'"),
+        (["-d", "en-xa", "--tokenize", "spm:nowhere.model"], "spm:nowhere.model: the SentencePiece model cannot be read"),
+        (["-d", "en-xa", "--new", "xq"], "--new xq: this is not a language here"),
     ],
 )
 def test_what_cannot_be_meant_is_one_paragraph_and_exit_code_1(evaluate, options: list[str], words: str) -> None:
@@ -113,6 +115,36 @@ def test_what_cannot_be_meant_is_one_paragraph_and_exit_code_1(evaluate, options
     assert (result.code, result.stdout) == (1, "")
     assert words in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_stopped_and_started_again_only_the_rest_is_translated(evaluate, tmp_path: Path) -> None:
+    command = ("-d", "en-xa,xa-en", "-n", "4", "-o", str(tmp_path), "--no-off-target")
+    whole = evaluate(*command, "--json").stdout
+    (tmp_path / "test.en-xa.txt").unlink()
+    (tmp_path / "report.json").unlink()
+    kept = (tmp_path / "test.xa-en.txt").stat().st_mtime_ns
+    again = evaluate(*command, "--json")
+    assert (again.code, again.stdout) == (0, whole)
+    assert (tmp_path / "test.xa-en.txt").stat().st_mtime_ns == kept
+    other = evaluate(*command, "--beam", "2")
+    assert (other.code, other.stdout) == (1, "")
+    assert "begun otherwise: beam was 1, is 2" in other.stderr
+    assert evaluate(*command, "--beam", "2", "--fresh").code == 0
+
+
+def test_off_target_rates_are_shown_with_what_they_are_read_against(evaluate) -> None:
+    pytest.importorskip("py3langid")
+    result = evaluate("-d", "xa-en,en-xa", "-n", "5")
+    assert "off-target" in result.stdout
+    assert "the judge's own error" in result.stdout
+    assert "off-target rate of xa cannot be told" in result.stdout
+    assert "off-target" not in evaluate("-d", "xa-en", "-n", "5", "--no-off-target").stdout
+
+
+def test_the_heat_maps_lie_beside_the_report(evaluate, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    evaluate("-d", "xa-en,en-xa", "-n", "2", "-o", str(tmp_path), "--no-off-target")
+    assert {"chrf.png", "bleu.png"} <= {path.name for path in tmp_path.iterdir()}
 
 
 # Packs
@@ -178,3 +210,26 @@ def test_of_several_packs_for_a_language_one_is_named(with_packs) -> None:
     misspelt = with_packs(both, "-d", "el-en", "--target-pack", "bb")
     assert misspelt.code == 1
     assert "there is no target pack 'bb'" in misspelt.stderr
+
+
+def test_averages_of_new_languages_are_groups_of_their_own(with_packs) -> None:
+    report = json.loads(with_packs("{el},{uk}", "-d", "multi-parallel", "--json").stdout)
+    assert report["new"] == ["el", "uk"]
+    counts = {name: average["directions"] for name, average in report["averages"].items()}
+    assert counts == {
+        "to_pivot": 2,
+        "from_pivot": 2,
+        "non_pivot": 2,
+        "new_to_pivot": 1,
+        "new_to_others": 2,
+        "pivot_to_new": 1,
+        "others_to_new": 2,
+        "new_to_new": 1,
+        "all": 13,
+    }
+    assert set(report["averages_by_language"]["el"]) == {"new_to_pivot", "new_to_others", "all"}
+    one = report["directions"]["el-en"]["chrf"]
+    assert report["averages"]["new_to_pivot"]["chrf"] == report["averages_by_language"]["el"]["new_to_pivot"]["chrf"] == one
+    shown = with_packs("{el},{uk}", "-d", "el-en,el-fr,en-fr").stdout
+    for words in ("X→EN, mean of 1", "X→/EN, mean of 1", "←EN, mean of 1", "X: el, uk"):
+        assert words in shown

@@ -15,6 +15,7 @@ from graftmt.data import (
     PackedBatch,
     PackedMaker,
     PackedPlan,
+    PackedShape,
     PairSampler,
     TokenizedCorpus,
     select_directions,
@@ -44,7 +45,7 @@ def plan(tokens: TokenizedCorpus) -> PackedPlan:
 
 
 def make(plan: PackedPlan, tokens: TokenizedCorpus, codec: Tokenizer, step: int) -> PackedBatch:
-    return PackedMaker(tokens, codec, MAX_TOKENS, LONGEST + 2).make(*plan.pairs(step))
+    return PackedMaker(tokens, codec, plan.shape).make(*plan.pairs(step))
 
 
 def test_every_batch_has_one_shape_and_little_padding(plan: PackedPlan, tokens: TokenizedCorpus, placed: Tokenizer) -> None:
@@ -53,7 +54,12 @@ def test_every_batch_has_one_shape_and_little_padding(plan: PackedPlan, tokens: 
         (*batch.source.ids.shape, *batch.target.ids.shape, *batch.labels.shape, *batch.source.starts.shape) for batch in batches
     }
     assert len(shapes) == 1
-    assert {batch.source.longest for batch in batches} == {LONGEST + 2}
+    assert {side.longest for batch in batches for side in (batch.source, batch.target)} == {plan.shape.longest}
+    for batch in batches:
+        for side in (batch.source, batch.target):
+            assert side.starts[-1] == len(side.ids) and 0 <= int(side.starts.diff().max()) <= plan.shape.longest
+        empty = [side.starts.diff() == 0 for side in (batch.source, batch.target)]
+        assert torch.equal(empty[0], empty[1])  # no query without a key, and no key without a query
     used = sum(batch.source_tokens + batch.target_tokens for batch in batches) / sum(batch.size for batch in batches)
     assert used > 0.8  # the longest line is a sixth of these small batches
 
@@ -98,8 +104,22 @@ def test_the_loss_and_its_gradients_are_those_of_a_padded_batch(
         torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-7)
 
 
-def test_a_single_pair_and_missing_codes_work(tokens: TokenizedCorpus, tokenizer: Tokenizer) -> None:
+def test_rows_fill_up_together_where_one_side_is_longer() -> None:
+    chance = np.random.default_rng(1)
+    source = chance.integers(2, 60, 5000)
+    shape = PackedShape.expecting(source, source * 2, 32_000, 200)
+    assert shape.target == pytest.approx(32_000, abs=64)
+    assert shape.source == pytest.approx(16_160, abs=64)
+    assert shape.sentences > 32_000 / (2 * source.mean()) + shape.spare
+
+
+def test_a_line_as_long_as_a_batch_fits() -> None:
+    shape = PackedShape.expecting(np.array([3, 300]), np.array([2, 5]), 300, 300)
+    assert min(shape.source, shape.target) >= 300 + shape.spare
+
+
+def test_a_single_pair_and_missing_codes_work(plan: PackedPlan, tokens: TokenizedCorpus, tokenizer: Tokenizer) -> None:
     line = int(np.flatnonzero(tokens.lengths[tokens.languages.index("de")])[0])
-    batch = PackedMaker(tokens, tokenizer, MAX_TOKENS, LONGEST + 2).make([Direction("en", "de")], np.array([line]))
+    batch = PackedMaker(tokens, tokenizer, plan.shape).make([Direction("en", "de")], np.array([line]))
     assert batch.source.starts[1] == len(tokens.texts["en"].line(line)) + 2
     assert torch.isfinite(packed_loss(Transformer.build(named_size("tiny"), len(tokenizer)), batch, 0.1))

@@ -132,6 +132,20 @@ def test_fixed_directions_keep_their_probability_and_the_rest_share_what_is_left
     assert [probabilities[direction] for direction in rest] == pytest.approx(expected)
 
 
+@given(sizes=SIZES, share=st.floats(0, 0.5), factor=st.floats(0.1, 10), temperature=st.floats(0.5, 10))
+def test_factors_multiply_what_temperature_gives_beside_fixed_directions(
+    sizes: list[int], share: float, factor: float, temperature: float
+) -> None:
+    assume(len(sizes) > 2)
+    named = {Direction("en", f"x{number}"): size for number, size in enumerate(sizes)}
+    first, second, *others = named
+    plain = dict(zip(named, mixed_probabilities(named, temperature, {first: share}), strict=True))
+    found = dict(zip(named, mixed_probabilities(named, temperature, {first: share}, {second: factor}), strict=True))
+    assert sum(found.values()) == pytest.approx(1)
+    assert found[first] == pytest.approx(share)
+    assert found[second] * plain[others[0]] == pytest.approx(factor * plain[second] * found[others[0]])
+
+
 def test_fixed_probabilities_that_cannot_be_are_errors() -> None:
     sizes = {Direction("en", "fr"): 10, Direction("en", "de"): 20}
     with pytest.raises(ConfigError, match=r"add up to 1\.000; nothing is left for 1 other"):

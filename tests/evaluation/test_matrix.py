@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graftmt.errors import DataError
-from graftmt.evaluation.matrix import Average, averages
+from graftmt.evaluation.matrix import GROUPS, Average, averages, groups, label
 from graftmt.evaluation.metrics import DirectionScores
 
 
@@ -56,3 +56,42 @@ def test_a_group_without_directions_is_left_out() -> None:
 def test_a_direction_given_twice_is_refused() -> None:
     with pytest.raises(DataError, match="fr-en"):
         averages([scored("fr-en", 1, 2), scored("fr-en", 3, 4)])
+
+
+# With new languages
+
+NEW = [scored("el-en", 5, 25), scored("uk-en", 7, 27), scored("en-uk", 3, 13), scored("fr-uk", 1, 11), scored("el-uk", 9, 19)]
+
+
+def test_new_languages_have_groups_of_their_own_and_leave_the_others() -> None:
+    assert averages([*SCORES, *NEW], new=["el", "uk"]) == {
+        "to_pivot": Average(bleu=35, chrf=55, directions=2),
+        "from_pivot": Average(bleu=20, chrf=44, directions=1),
+        "non_pivot": Average(bleu=12, chrf=30.5, directions=2),
+        "new_to_pivot": Average(bleu=6, chrf=26, directions=2),
+        "new_to_others": Average(bleu=12, chrf=32, directions=1),
+        "pivot_to_new": Average(bleu=3, chrf=13, directions=1),
+        "others_to_new": Average(bleu=1, chrf=11, directions=1),
+        "new_to_new": Average(bleu=9, chrf=19, directions=1),
+        "all": Average(bleu=pytest.approx(151 / 11), chrf=pytest.approx(342 / 11), directions=11),
+    }
+
+
+def test_every_direction_is_in_one_group_and_in_all() -> None:
+    languages = ("en", "fr", "de", "el", "uk")
+    pairs = [(source, target) for source in languages for target in languages if source != target]
+    found = groups(pairs, new=("el", "uk"))
+    everything = found.pop("all")
+    assert everything == pairs
+    assert sorted(pair for members in found.values() for pair in members) == sorted(pairs)
+    assert [len(found[name]) for name in GROUPS] == [2, 2, 2, 2, 4, 2, 4, 2]
+
+
+def test_groups_are_written_as_in_the_paper() -> None:
+    assert [label(name) for name in GROUPS] == ["→EN", "←EN", "/EN", "X→EN", "X→/EN", "EN→X", "/EN→X", "X→X"]
+    assert (label("new_to_others", "fr"), label("all")) == ("X→/FR", "all")
+
+
+def test_the_pivot_is_not_new() -> None:
+    with pytest.raises(DataError, match="'en' is the pivot"):
+        groups([("en", "fr")], new=("en",))

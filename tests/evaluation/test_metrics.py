@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from pathlib import Path
 
 import pytest
 import sacrebleu
+import sentencepiece
 
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.evaluation import metrics
@@ -102,3 +105,52 @@ def test_a_score_outside_its_range_is_a_bug() -> None:
 def test_the_folder_needs_no_torch() -> None:
     folder = Path(metrics.__file__).parent
     assert not [path.name for path in folder.glob("*.py") if "import torch" in path.read_text(encoding="utf-8")]
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SentencePiece model of its own, small."""
+    path = tmp_path_factory.mktemp("pieces") / "mine:1.model"
+    with path.open("wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter([*REFERENCES, *HYPOTHESES[:2]] * 5),
+            model_writer=file,
+            vocab_size=45,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+    return path
+
+
+def test_a_local_sentencepiece_model_scores_as_the_same_one_does_in_sacrebleu(
+    pieces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = score_direction(HYPOTHESES, REFERENCES, source="fr", target="en", tokenize=f"spm:{pieces}")
+    # sacreBLEU takes its FLORES model from here once it has downloaded it.
+    (tmp_path / "models").mkdir()
+    shutil.copy(pieces, tmp_path / "models" / "sacrebleu_tokenizer_spm.model")
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_spm.SACREBLEU_DIR", str(tmp_path))
+    peer = sacrebleu.metrics.BLEU(tokenize="flores101")
+    assert scores.bleu == peer.corpus_score(HYPOTHESES, [REFERENCES]).score
+    assert scores.bleu != score_bleu(HYPOTHESES, REFERENCES).value
+    digest = hashlib.sha256(pieces.read_bytes()).hexdigest()[:12]
+    # sacreBLEU's signature in all but the tokeniser, which says that it is not sacreBLEU's.
+    signature = str(peer.get_signature()).replace("tok:flores101", f"tok:spm[mine_1.model,sha256={digest}]")
+    assert scores.bleu_signature == signature
+    assert all(part.count(":") == 1 for part in signature.split("|"))
+
+
+def test_a_sentencepiece_model_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"spm:.*nowhere\.model: .*No such file"):
+        score_bleu(HYPOTHESES, REFERENCES, tokenize=f"spm:{tmp_path / 'nowhere.model'}")
+    (tmp_path / "text.model").write_text("this is text", encoding="utf-8")
+    with pytest.raises(ConfigError, match="not a SentencePiece model"):
+        score_bleu(HYPOTHESES, REFERENCES, tokenize=f"spm:{tmp_path / 'text.model'}")
+
+
+def test_text_that_is_meant_to_be_tokenised_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    tokenised = ["It works ."] * 120
+    score_bleu(tokenised, tokenised, tokenize="none")
+    assert not caplog.records
+    score_bleu(tokenised, tokenised)
+    assert "tokenized period" in caplog.text

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from graftmt.errors import DataError, GraftError
-from graftmt.evaluation.plots import plot_curves, plot_matrix
+from graftmt.evaluation.plots import matrix_grid, plot_curves, plot_matrix
 
 PNG_HEADER = b"\x89PNG\r\n\x1a\n"
 CURVES = {
@@ -76,3 +77,22 @@ def test_without_matplotlib_the_error_names_the_extra(tmp_path: Path, monkeypatc
     with pytest.raises(GraftError, match=r"graftmt\[plots\]"):
         draw_curves(tmp_path / "curves.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_margins_are_the_means_of_rows_and_columns_and_the_order_is_kept() -> None:
+    sources, targets, grid = matrix_grid(MATRIX, order=("uk", "en"), margins=True)
+    assert (sources, targets) == (["en", "el", "mean"], ["uk", "en", "el", "mean"])
+    blank = float("nan")
+    expected = [[blank, blank, 20, 20], [10, 30, blank, 20], [10, 30, 20, 20]]
+    assert grid == pytest.approx(np.array(expected), nan_ok=True)
+
+
+@pytest.mark.usefixtures("_matplotlib")
+def test_two_dozen_languages_have_room_for_every_number(tmp_path: Path) -> None:
+    image_module = pytest.importorskip("PIL.Image")
+    names = [f"x{number}" for number in range(22)]
+    path = tmp_path / "matrix.png"
+    plot_matrix(path, {(a, b): 12.3 for a in names for b in names if a != b}, title="chrF", margins=True, scale=(0, 100))
+    with image_module.open(path) as image:
+        width, height = image.size
+    assert width / 23 > 60 and height / 23 > 50  # pixels of a cell; a number of ten points takes 45 by 20

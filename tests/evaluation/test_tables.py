@@ -100,3 +100,20 @@ def test_the_score_table_holds_directions_averages_and_signatures() -> None:
 def test_signatures_that_differ_say_whose_they_are() -> None:
     table = score_table([scored("en", "fr", 30), scored("en", "zh", 20, tokenizer="zh")])
     assert table.notes == ("BLEU tok:13a (en-fr)", "BLEU tok:zh (en-zh)", "chrF nc:6")
+
+
+def test_off_target_rates_are_a_column_and_their_means_are_of_what_is_known() -> None:
+    scores = [scored("fr", "en", 30), scored("de", "en", 20), scored("en", "xx", 10)]
+    table = score_table(scores, off_target={"fr-en": 0.02, "de-en": 1.0, "en-xx": None})
+    assert table.columns[-1].name == "off-target"
+    assert [row[-1] for row in table.rows] == ["2.0 %", "100.0 %", "?", "51.0 %", "?", "51.0 %"]
+
+
+def test_new_languages_are_named_under_the_table() -> None:
+    table = score_table([scored("fr", "en", 30), scored("el", "fr", 20)], new=("el", "uk"))
+    assert [row[0] for row in table.rows[2:]] == [
+        "→EN, mean of 1 direction",
+        "X→/EN, mean of 1 direction",
+        "all, mean of 2 directions",
+    ]
+    assert table.notes[-1] == "X: el, uk"

@@ -116,6 +116,16 @@ def test_number_of_pieces_is_as_asked() -> None:
     assert with_bytes.byte_fallback and not model.byte_fallback
 
 
+@pytest.mark.parametrize("byte_fallback", [False, True])
+def test_a_number_of_pieces_holds_whatever_the_alphabet_is(byte_fallback: bool) -> None:
+    for extra in ("", "xyz", "食べる"):
+        model = train_subwords({"en": [f"the fox jumps {extra}"] * 10}, merges=1, pieces=280, byte_fallback=True)
+        assert len(model.pieces) == 280
+    plain = {"en": ["the fox jumps"] * 10}
+    with pytest.raises(ConfigError, match="5 pieces were asked for, but the text's single characters alone"):
+        train_subwords(plain, merges=1, pieces=5, byte_fallback=byte_fallback)
+
+
 def test_too_little_text_for_the_merges_is_said() -> None:
     with pytest.warns(UserWarning, match=r"supports \d+ merges only, 5000 were asked"):
         model = train_subwords({"en": ["the fox"] * 10}, merges=5000)

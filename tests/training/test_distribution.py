@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
-import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from graftmt.configuration import to_yaml
 from graftmt.data import Batch, Direction
-from graftmt.training.distribution import Processes
-from graftmt.training.journal import read_log
+from graftmt.errors import TrainingError
+from graftmt.training.distribution import Processes, lost_processes
+
+Torchrun = Callable[..., str]
+Same = Callable[[Path, Path], None]
 
 
 def batch_of(rows: int) -> Batch:
@@ -27,7 +31,7 @@ def batch_of(rows: int) -> Batch:
 @pytest.mark.parametrize("rows", [1, 4, 7])
 def test_the_shares_of_a_batch_are_the_batch(rows: int) -> None:
     batch = batch_of(rows)
-    shares = [share for rank in range(3) if (share := Processes(rank, 3).share(batch)) is not None]
+    shares = [share for rank in range(3) if (share := Processes(rank, 3).share(batch, 0)) is not None]
     assert sorted(line for share in shares for line in share.lines) == batch.lines
     for share in shares:
         assert torch.equal(share.source, batch.source[share.lines])
@@ -36,66 +40,164 @@ def test_the_shares_of_a_batch_are_the_batch(rows: int) -> None:
 
 def test_one_process_alone_needs_nothing() -> None:
     alone, batch = Processes(), batch_of(2)
-    assert alone.share(batch) is batch
+    assert alone.share(batch, 0) is batch
     loss = torch.tensor(2.0)
     assert alone.sum_gradients([], loss) is loss
     assert alone.from_first(lambda: {"loss": 1.0}, torch.device("cpu")) == {"loss": 1.0}
     assert alone.agree(True, torch.device("cpu")) and not alone.agree(False, torch.device("cpu"))
 
 
-def train_with(count: int, config: Path, *overrides: str) -> str:
-    """`graftmt train` in so many processes of torchrun."""
-    command = [sys.executable, "-m", "graftmt", "train", str(config), *overrides, "--quiet"]
-    if count > 1:
-        command[1:1] = [
-            "-m",
-            "torch.distributed.run",
-            "--nproc-per-node",
-            str(count),
-            "--master-port",
-            "0",
-            "--rdzv-backend",
-            "c10d",
-        ]
-        command[command.index("c10d") + 1 : command.index("c10d") + 1] = ["--rdzv-endpoint", "localhost:0"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-    assert run.returncode == 0, run.stderr[-3000:]
-    return run.stdout
+def test_a_row_that_does_not_count_where_all_must_run_the_model() -> None:
+    batch, padding = batch_of(1), 99
+    (own, idle), nothing = (Processes(rank, 2, sharded=True).share(batch, padding) for rank in (0, 1)), Processes(1, 2)
+    assert nothing.share(batch, padding) is None
+    assert own is not None and idle is not None
+    assert torch.equal(own.labels, batch.labels)
+    assert torch.equal(idle.source, batch.source)
+    assert (idle.labels == padding).all()
 
 
-def losses(run: Path) -> dict[tuple[str, int, int], float]:
-    return {(e["event"], e["stage"], e["step"]): e["loss"] for e in read_log(run / "log.jsonl")}
+def test_that_another_process_is_gone_is_said_in_words() -> None:
+    words = r"another process of the run has ended .* goes on from the last checkpoint"
+    with pytest.raises(TrainingError, match=words), lost_processes():
+        raise RuntimeError("[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:1")
+    with pytest.raises(RuntimeError, match="of our own"), lost_processes():
+        raise RuntimeError("of our own")
 
 
-@pytest.fixture
-def config_file(tmp_path: Path, short_config) -> Path:
-    """The short two-stage run of the other tests, without dropout: its random numbers differ from process to process."""
-    config = short_config(tmp_path / "unused", "stages.0.dropout=0", "stages.1.dropout=0")
-    path = tmp_path / "config.yaml"
-    path.write_text(to_yaml(config), encoding="utf-8")
-    return path
-
-
-def test_two_processes_learn_what_one_learns_and_can_be_continued_by_one(tmp_path: Path, config_file: Path) -> None:
-    train_with(1, config_file, f"run={tmp_path / 'one'}")
-    train_with(2, config_file, f"run={tmp_path / 'two'}")
-    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
-    assert one.keys() == two.keys()
-    assert all(two[key] == pytest.approx(one[key], rel=2e-3) for key in one)
-    documents: list[dict[str, Any]] = [
-        json.loads((tmp_path / name / "base" / "base.json").read_text(encoding="utf-8")) for name in ("one", "two")
-    ]
+def test_two_processes_train_the_base_that_one_trains(
+    tmp_path: Path, torchrun: Torchrun, base_file: Callable[..., str], alone: Path, same_learned: Same
+) -> None:
+    run = tmp_path / "two"
+    said = torchrun(2, "-m", "graftmt", "train", base_file(run))
+    assert "2 processes" in said
+    same_learned(run, alone)
+    documents = [json.loads((folder / "base" / "base.json").read_text(encoding="utf-8")) for folder in (run, alone)]
     assert documents[0]["card"]["target_tokens"] == documents[1]["card"]["target_tokens"]
 
 
-def test_a_run_goes_on_with_another_number_of_processes(tmp_path: Path, config_file: Path) -> None:
-    train_with(1, config_file, f"run={tmp_path / 'whole'}")
+def test_two_processes_train_the_pack_that_one_trains(
+    tmp_path: Path,
+    torchrun: Torchrun,
+    pack_command: Callable[..., list[str]],
+    pack_alone: Path,
+    same_learned: Same,
+) -> None:
+    run = tmp_path / "two"
+    assert "2 processes" in torchrun(2, *pack_command(run))
+    same_learned(run, pack_alone)
+
+
+def test_two_processes_add_a_language_and_one_of_them_speaks(
+    tmp_path: Path,
+    torchrun: Torchrun,
+    graftmt: Callable[..., Any],
+    graft_base: Callable[..., Path],
+    graft_corpus: Path,
+    same_learned: Same,
+) -> None:
+    def command(run: Path) -> list[str]:
+        quick = (
+            "--merges",
+            "20",
+            "--steps",
+            "6",
+            "--lines",
+            "2",
+            "--beam",
+            "1",
+            "stages.0.dropout=0",
+            "stages.0.clip_norm=0.5",
+        )
+        given = ("-b", str(graft_base()), "--train", str(graft_corpus), "--run", str(run), "--device", "cpu", "--json", "-q")
+        return ["add", "el", *given, *quick, "tensorboard=false", "log_every=1", "validation.translate=false"]
+
+    one, two = (tmp_path / name for name in ("one", "two"))
+    expected = json.loads(graftmt(*command(one)).stdout)
+    documents = [
+        json.loads(line) for line in torchrun(2, "-m", "--", "graftmt", *command(two)).splitlines() if line.startswith("[")
+    ]
+    assert len(documents) == 1
+    for found, wanted in zip(documents[0], expected, strict=True):
+        assert found["verdict"]["scores"].keys() == wanted["verdict"]["scores"].keys()
+        assert Path(found["pack"]) == two / found["side"] / "pack"
+        same_learned(two / found["side"], one / found["side"])
+
+
+def test_a_run_that_two_were_asked_to_stop_is_finished_by_one(
+    tmp_path: Path,
+    torchrun: Torchrun,
+    base_file: Callable[..., str],
+    train_alone: Callable[..., list[str]],
+    alone: Path,
+    same_learned: Same,
+) -> None:
     run = tmp_path / "moved"
-    train_with(2, config_file, f"run={run}", "--minutes", "0")
+    torchrun(2, "-m", "graftmt", "train", base_file(run), "--minutes", "0")
     assert not (run / "base").exists()
-    assert list((run / "checkpoints").glob("stage1-step*"))
-    train_with(1, config_file, f"run={run}")
-    whole, moved = losses(tmp_path / "whole"), losses(run)
-    assert all(moved[key] == pytest.approx(whole[key], rel=2e-3) for key in whole if key in moved)
-    assert max(whole) == max(moved)
+    assert "going on from stage1-step00000010" in train_alone(run)
+    same_learned(run, alone)
+
+
+@pytest.mark.parametrize(("victim", "sharded"), [(1, False), (0, False), (0, True)])
+def test_a_killed_worker_ends_the_job_and_one_process_finishes_it(
+    victim: int,
+    sharded: bool,
+    tmp_path: Path,
+    start_torchrun: Callable[..., subprocess.Popen[str]],
+    base_file: Callable[..., str],
+    train_alone: Callable[..., list[str]],
+    alone: Path,
+    same_learned: Same,
+) -> None:
+    run = tmp_path / "killed"
+    job = start_torchrun(2, "-m", "graftmt", "train", base_file(run, f"sharded={str(sharded).lower()}"))
+    workers = wait_until(lambda: found if (found := workers_of(job.pid)).keys() == {0, 1} else None)
+    wait_until(lambda: (run / "checkpoints" / "stage1-step00000005").is_dir() or job.poll() is not None)
+    os.kill(workers[victim], signal.SIGKILL)
+    started = time.monotonic()
+    _, errors = job.communicate(timeout=ENDS_IN)
+    assert job.returncode != 0, errors
+    assert time.monotonic() - started < ENDS_IN
+    wait_until(lambda: not any(map(is_running, workers.values())))
+    assert not (run / "base").exists()
+    assert f"(pid: {workers[victim]})" in errors, errors
+    assert "graftmt: another process of the run has ended" in errors, errors
+
+    said = train_alone(run)
+    assert any(line.startswith("going on from stage") for line in said)
+    assert not [*(run / "checkpoints").glob(".*")], "something half written is left"
+    same_learned(run, alone)
+
+
+ENDS_IN = 60.0
+"""Seconds until a job that lost a worker is over; about one is usual."""
+
+
+def wait_until(condition: Callable[[], Any]) -> Any:
+    """What the condition gives, once it holds."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.005)
+    raise AssertionError("it did not come in two minutes")
+
+
+def workers_of(launcher: int) -> dict[int, int]:
+    """The process of each rank, among the children of torchrun."""
+    found = {}
+    for child in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
+        try:
+            environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found |= {int(entry[5:]): int(child) for entry in environment if entry.startswith(b"RANK=")}
+    return found
+
+
+def is_running(process: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False

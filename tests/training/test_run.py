@@ -24,7 +24,9 @@ from graftmt.training.journal import read_log
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = sorted(
-    path for path in [*(ROOT / "configs").glob("*.yaml"), *(ROOT / "src").rglob("*.yaml")] if "packs" not in load_yaml(path)
+    path
+    for path in [*(ROOT / "configs").glob("*.yaml"), *(ROOT / "src").rglob("*.yaml")]
+    if not {"packs", "method"} & load_yaml(path).keys()  # those of `add` and `retrain`
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +24,7 @@ from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.training import PackConfig, train_pack
 from graftmt.training.checkpoints import Checkpoints, as_today
 from graftmt.training.configuration import MAY_CHANGE
+from graftmt.training.distribution import processes
 from graftmt.training.packs import PackJob, pack_subwords, prepare_pack, resolved_recipe
 from graftmt.training.run import move_aside
 
@@ -72,17 +73,25 @@ class AddResult:
 
 
 def add_language(options: AddOptions, say: Say = print, base: Base | None = None) -> AddResult:
-    """Makes one pack. `base` is one that is resident already; it is loaded from its folder otherwise."""
+    """Makes one pack. `base` is one that is resident already; it is loaded from its folder otherwise.
+
+    Of the processes that `torchrun` started, the first one alone speaks and gives a verdict.
+    """
     started = time.monotonic()
     device = choose_device(options.device)
     if base is None:
         base = Base.load(options.base, device=device, dtype=options.base_precision)
-    parent = check_early(options, base)
-    with work_folder(options, parent, base, say) as folder:
-        corpus = open_corpus(options, base, folder)
-        if options.augment is not None and not options.dry_run:
-            corpus = with_more_text(corpus, options, base, folder, say)
-        result = look(options, corpus, base, parent, folder, device, say)
+    with processes(device) as team, ExitStack() as opened:
+        if not team.first:
+            options, say = replace(options, quiet=True), lambda text: None
+        with team.first_alone():  # the others find the files that it leaves: held-out text, new text, the vocabulary
+            parent = check_early(options, base)
+            fresh = options.fresh and team.first
+            folder = opened.enter_context(work_folder(replace(options, fresh=fresh), parent, base, say))
+            corpus = open_corpus(options, base, folder)
+            if options.augment is not None and not options.dry_run:
+                corpus = with_more_text(corpus, options, base, folder, say)
+            result = look(options, corpus, base, parent, folder, device, say)
         if options.dry_run:
             job = prepare_pack(result.config, base, corpus.train, corpus.valid, quiet=options.quiet, say=say)
             result.estimate = estimate(job)
@@ -110,7 +119,9 @@ def add_language(options: AddOptions, say: Say = print, base: Base | None = None
             say=say,
             on_ready=on_ready,
         )
-        give_verdict(result, options, base, parent)
+        if team.first:
+            give_verdict(result, options, base, parent)
+        team.wait()
     return result
 
 

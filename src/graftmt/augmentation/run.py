@@ -28,7 +28,7 @@ from graftmt.data import Corpus
 from graftmt.data.corpus import find_files
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json
-from graftmt.progress import progress
+from graftmt.progress import pace, progress
 
 Say = Callable[[str], None]
 
@@ -363,19 +363,6 @@ def translate_plan(
         back_translate(chunks, translate, work, options.engine, hear)
     assert reused + translated == total
     return translated
-
-
-def pace(done: int, left: int, seconds: float) -> str:
-    """`120 lines/s, 3 min left`."""
-    rate = done / max(seconds, 1e-9)
-    remaining = left / rate if rate else 0.0
-    if remaining >= 5400:
-        return f"{rate:,.0f} lines/s, {remaining / 3600:.1f} h left"
-    return (
-        f"{rate:,.0f} lines/s, {remaining / 60:.0f} min left"
-        if remaining >= 90
-        else f"{rate:,.0f} lines/s, {remaining:.0f} s left"
-    )
 
 
 def report_lines(result: AugmentResult) -> list[str]:

@@ -119,6 +119,7 @@ def add(
     from graftmt.adding.request import AddOptions, check_early
     from graftmt.adding.run import add_language
     from graftmt.base import Base, choose_device
+    from graftmt.training.distribution import processes
 
     names = tuple(name.strip() for name in languages.split(",") if name.strip())
     sides = choose_sides(side, parent)
@@ -160,12 +161,15 @@ def add(
     for request in requests:
         check_early(request, resident)  # both, before hours are spent on the first
     results = []
-    for request in requests:
-        if both:
-            say(f"{', '.join(names)} as {request.side}")
-        left = None if minutes is None else max(0.0, minutes - (time.monotonic() - started) / 60)
-        with stoppable(as_json=as_json):
-            results.append(add_language(replace(request, minutes=left), say, resident))
+    with processes(choose_device(device)) as team:
+        for request in requests:
+            if both and team.first:
+                say(f"{', '.join(names)} as {request.side}")
+            left = None if minutes is None else max(0.0, minutes - (time.monotonic() - started) / 60)
+            with stoppable(as_json=as_json and team.first):
+                results.append(add_language(replace(request, minutes=left), say, resident))
+    if not team.first:
+        return
     if as_json:
         documents = [result.to_dict() for result in results]
         print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False))

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from graftmt import __version__
-from graftmt.cli import add, augment, demo, evaluate, inspect, prepare, recipes, train, translate, verify
+from graftmt.cli import add, augment, compare, demo, evaluate, inspect, prepare, recipes, retrain, train, translate, verify
 from graftmt.errors import GraftError
 
 app = typer.Typer(
@@ -41,8 +41,10 @@ app.add_typer(prepare.app, name="prepare")
 app.command("train")(train.train)
 app.command("add")(add.add)
 app.command("augment")(augment.augment)
+app.command("retrain")(retrain.retrain)
 app.command("translate")(translate.translate)
 app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
 app.command("inspect")(inspect.inspect)
 app.command("recipes")(recipes.recipes)

@@ -43,6 +43,15 @@ Packs = Annotated[
         help="Language packs, folders or .graftpack files; several with commas or by repeating. NAME=PATH gives one a name.",
     ),
 ]
+Tokenize = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenize",
+        help="BLEU's tokeniser: 13a, intl, zh, ja-mecab, ko-mecab, char; none for text that is tokenised already, as TED is; "
+        "spm:PATH for spBLEU with a SentencePiece model, such as that of FLORES. Unless given: zh for Chinese, ja-mecab for "
+        "Japanese (char where MeCab is not installed), 13a for the rest.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 

@@ -1,9 +1,9 @@
-"""`graftmt evaluate`: BLEU and chrF of many directions."""
+"""`graftmt evaluate`: BLEU, chrF and off-target rates of many directions."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +21,7 @@ from graftmt.cli.common import (
     Precision,
     SourcePack,
     TargetPack,
+    Tokenize,
     parse_packs,
 )
 
@@ -41,39 +42,61 @@ def evaluate(
     split: Annotated[str, typer.Option("--split", help="Which files of the folder.")] = "test",
     lines: Annotated[int | None, typer.Option("--lines", "-n", min=1, help="Only the first so many lines.")] = None,
     pivot: Annotated[str, typer.Option("--pivot", help="The language that averages are grouped by.")] = "en",
+    new: Annotated[
+        str | None,
+        typer.Option("--new", help="The new languages X of the averages, with commas; those of the packs unless given."),
+    ] = None,
     beam: Beam = 5,
     length_penalty: LengthPenalty = 1.0,
     max_length: MaxLength = 1024,
-    tokenize: Annotated[
-        str | None,
-        typer.Option("--tokenize", help="sacreBLEU's tokeniser, such as 13a, none, char; by language unless set."),
+    tokenize: Tokenize = None,
+    desegment: Annotated[
+        bool | None,
+        typer.Option(
+            "--desegment/--no-desegment",
+            help="Take the spaces between Chinese characters out of translations and references before scoring. Unless given, "
+            "where the corpus was made by `graftmt prepare segment`.",
+        ),
     ] = None,
+    off_target: Annotated[
+        bool, typer.Option("--off-target/--no-off-target", help="Which share of the translations is in the wrong language.")
+    ] = True,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for report.json, report.md and every translation.")
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for report.json, report.md, heat-maps and every translation."),
     ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Translate again what the folder holds already.")] = False,
     batch: BatchTokens = 0,
     device: Device = "auto",
     dtype: Precision = "fp32",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score a base on a list of directions: BLEU and chrF with sacreBLEU's signatures, and averages →EN, ←EN, /EN.
+    """Score base and packs on many directions: BLEU and chrF with sacreBLEU's signatures, and the share of translations that
+    are in the wrong language.
+
+    Averages are the paper's: →EN, ←EN and /EN (neither side English) over the base's languages, and with packs X→EN, X→/EN,
+    EN→X, /EN→X and X→X for their languages X.
 
     With packs, a view such as multi-parallel means the directions that base and packs together can translate.
+
+    With -o every direction is kept as it is done. Killed, the same command goes on; with another --tokenize, --new or --pivot
+    it scores again what it translated before. `graftmt compare` tells whether two such folders differ by more than chance.
 
     Example: graftmt evaluate --base runs/demo/base --corpus runs/demo/corpus -d multi-parallel -o runs/demo/scores
 
     Example: graftmt evaluate -b BASE -c CORPUS --packs el-source,uk-target -d el-uk --through en
+
+    Example: graftmt evaluate -b BASE -c flores --tokenize spm:flores101.model -d multi-parallel -o runs/flores
     """
     from rich.console import Console
 
+    from graftmt.assessment.report import document, off_target_notes, table, write_report
+    from graftmt.assessment.run import AssessOptions, assess
     from graftmt.base import choose_device
     from graftmt.data import Corpus, select_directions
     from graftmt.decoding import SearchOptions, batch_tokens_for
     from graftmt.errors import LanguageError
-    from graftmt.evaluation import averages, score_table
-    from graftmt.files import write_json, write_text
-    from graftmt.progress import progress
     from graftmt.translator import Translator
 
     device = choose_device(device)
@@ -90,43 +113,35 @@ def evaluate(
         reads, writes = translator.source_languages, translator.target_languages
         views = [d for d in chosen if d.source in reads and d.target in writes]
         chosen = chosen if "," in directions or not views else views
-    options = SearchOptions(
-        beam=beam, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch or batch_tokens_for(device)
+    options = AssessOptions(
+        directions=tuple(chosen),
+        lines=lines,
+        through=through,
+        source_pack=source_pack,
+        target_pack=target_pack,
+        search=SearchOptions(
+            beam=beam, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch or batch_tokens_for(device)
+        ),
+        tokenize=tokenize,
+        pivot=pivot,
+        new=None if new is None else tuple(code.strip() for code in new.split(",") if code.strip()),
+        desegment=desegment,
+        off_target=off_target,
+        output=output,
+        fresh=fresh,
+        quiet=quiet,
     )
-    with progress(f"translating {len(chosen)} directions", 0, quiet=quiet) as report:
-        evaluations = translator.evaluate(
-            found,
-            chosen,
-            lines=lines,
-            options=options,
-            tokenize=tokenize,
-            pivot=through,
-            source_pack=source_pack,
-            target_pack=target_pack,
-            on_batch=lambda n: report.update(n, "lines"),
-        )
-    scores = [evaluation.scores for evaluation in evaluations]
-    route = f", through {through}" if through else ""
-    table = score_table(scores, title=f"{split}, beam {beam}{route}", pivot=pivot)
-    document = {
-        "base": translator.base.fingerprint,
-        "packs": {name: pack.fingerprint for name, pack in translator.packs.items()},
-        "through": through,
-        "split": split,
-        "beam": beam,
-        "length_penalty": length_penalty,
-        "directions": {score.direction: asdict(score) for score in scores},
-        "averages": {name: asdict(average) for name, average in averages(scores, pivot).items()},
-    }
+    assessment = assess(translator, found, options)
+    report = document(assessment)
     if output is not None:
-        for evaluation in evaluations:
-            write_text(
-                output / f"{split}.{evaluation.scores.direction}.txt",
-                "".join(f"{line}\n" for line in evaluation.hypotheses),
-            )
-        write_json(output / "report.json", document)
-        write_text(output / "report.md", table.markdown() + "\n")
+        write_report(output, assessment, report)
+        if assessment.translated < len(chosen) and not quiet:
+            kept = len(chosen) - assessment.translated
+            print(f"{kept} of {len(chosen)} directions had been translated before; they are in {output}.", file=sys.stderr)
     if as_json:
-        print(json.dumps(document, ensure_ascii=False))
+        print(json.dumps(report, ensure_ascii=False))
     else:
-        Console().print(table.rich())
+        console = Console()
+        console.print(table(assessment).rich())
+        for note in off_target_notes(assessment):
+            console.print(note, markup=False, highlight=False, soft_wrap=True)

@@ -106,11 +106,12 @@ def describe_run(folder: Path) -> dict[str, Any]:
     """Where a run stands: its latest checkpoint and scores."""
     from graftmt.configuration import from_mapping, load_yaml
     from graftmt.files import read_json
-    from graftmt.training import PackConfig, TrainConfig
+    from graftmt.training import PackConfig, RetrainConfig, TrainConfig
     from graftmt.training.checkpoints import Checkpoints
 
     values = load_yaml(folder / "config.yaml")
-    config = from_mapping(PackConfig if "recipe" in values else TrainConfig, values)
+    kind = PackConfig if "recipe" in values else RetrainConfig if "method" in values else TrainConfig
+    config = from_mapping(kind, values)
     latest = Checkpoints(folder / "checkpoints", 1).latest()
     facts: dict[str, Any] = {
         "kind": "run",
@@ -121,6 +122,8 @@ def describe_run(folder: Path) -> dict[str, Any]:
         facts |= {"languages": list(config.languages), "side": config.side, "recipe": config.recipe}
         facts["pack"] = str(folder / "pack") if (folder / "pack" / "pack.json").is_file() else None
     else:
+        if isinstance(config, RetrainConfig):
+            facts |= {"method": config.method, "parent": str(config.base), "new_languages": list(config.new)}
         facts["base"] = str(folder / "base") if (folder / "base" / "base.json").is_file() else None
     if latest is not None:
         state = read_json(latest / "state.json", "the checkpoint")["state"]

@@ -1,4 +1,4 @@
-"""`graftmt translate`: standard input to standard output, line by line."""
+"""`graftmt translate`: standard input to standard output, line by line, or a whole file to another."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
 from graftmt.cli.common import (
-    AsJson,
     BaseFolder,
     BatchTokens,
     Beam,
@@ -25,8 +25,9 @@ from graftmt.cli.common import (
     SourcePack,
     TargetPack,
     parse_packs,
+    speaker,
 )
-from graftmt.errors import DataError, LanguageError
+from graftmt.errors import ConfigError, DataError, LanguageError
 
 
 def translate(
@@ -34,6 +35,16 @@ def translate(
     source: Annotated[str, typer.Option("--source", "-s", help="Language of the input, such as en.")],
     target: Annotated[str, typer.Option("--target", "-t", help="Language of the output, such as fr.")],
     packs: Packs = None,
+    input_file: Annotated[
+        Path | None,
+        typer.Option("--input", "-i", help="Translate this file (.gz, .xz, .zst too) into --output, not standard input."),
+    ] = None,
+    output_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Where to; what is unfinished stands beside it as OUTPUT.partial and is gone on with."
+        ),
+    ] = None,
     pivot: Annotated[
         str | None, typer.Option("--pivot", help="Go through this language, such as en, in two hops; slower.")
     ] = None,
@@ -47,19 +58,42 @@ def translate(
     ] = False,
     n_best: Annotated[int, typer.Option("--n-best", help="So many translations of a line, on one line with tabs between.")] = 1,
     chunk: Annotated[
-        int, typer.Option("--chunk", min=1, help="Translate at most so many lines at once; more is faster.")
-    ] = 1024,
+        int | None,
+        typer.Option(
+            "--chunk",
+            min=1,
+            help="Read so many lines at once, to sort them by length. 1024 unless given; with files on a GPU 8192.",
+        ),
+    ] = None,
     batch: BatchTokens = 0,
     device: Device = "auto",
     dtype: Precision = "fp32",
-    as_json: AsJson = False,
+    skip_bad_lines: Annotated[
+        bool,
+        typer.Option("--skip-bad-lines", help="With files: a line too long or not text gives an empty one and is counted."),
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="With files: forget unfinished work, and replace an output that is there.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="With files: no progress.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="A JSON object for each line, with scores; with files, one with lines/s and tokens/s."),
+    ] = False,
 ) -> None:
-    """Translate standard input to standard output: one line in, one line out, in order; an empty line stays one.
+    """Translate standard input to standard output, or --input to --output: one line in, one line out, in order.
+
+    An empty line stays one.
 
     Input that is no text (invalid UTF-8, NUL) or far too long for one line ends it with an error that names the line, after
     the translations of all lines before it.
 
     Lines are translated as they come: a slow producer gets each translation at once, a file goes through in large batches.
+
+    Large files: --input and --output, of any size, with lines/s shown. Killed at any moment, the same command goes on where it
+    was, and the output is what it would have been. It takes its name when it is complete; until then OUTPUT.partial has what
+    is done. OUTPUT.work.json says of what text, base, packs and options, and stays. If one of these has changed, you are
+    told which; --fresh starts over.
 
     Packs add languages: a source pack reads one, a target pack writes one, and one of each translate between two new ones.
 
@@ -68,12 +102,15 @@ def translate(
     echo '3 days ago' | graftmt translate --base runs/demo/base -s en -t fr
 
     graftmt translate -b BASE --packs el-source,uk-target -s el -t uk < input.el > output.uk
+
+    graftmt translate -b BASE -s en -t fr --input news.en.gz --output news.fr.gz
     """
     from graftmt.base import choose_device
     from graftmt.decoding import SearchOptions, batch_tokens_for
     from graftmt.prepare.segmentation import desegment as join_words
     from graftmt.translator import LongLine, Request, Translator
 
+    check_files(input_file, output_file, fresh=fresh, skip_bad_lines=skip_bad_lines, quiet=quiet)
     device = choose_device(device)
     translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
     if pivot in (source, target):
@@ -86,6 +123,30 @@ def translate(
         max_length=max_length,
         batch_tokens=batch or batch_tokens_for(device),
     )
+    if input_file is not None and output_file is not None:
+        from graftmt.bulk import FileJob, translate_file, window_for
+
+        job = FileJob(
+            input=input_file,
+            output=output_file,
+            source=source,
+            target=target,
+            pivot=pivot,
+            source_pack=source_pack,
+            target_pack=target_pack,
+            options=options,
+            window=chunk or window_for(device),
+            desegment=desegment,
+            skip_bad_lines=skip_bad_lines,
+            fresh=fresh,
+            quiet=quiet,
+        )
+        result = translate_file(translator, job)
+        if as_json:
+            print(json.dumps(result.to_dict(), ensure_ascii=False))
+        else:
+            speaker(quiet)(str(result))
+        return
 
     def answer(lines: list[str]) -> None:
         found = translator.translate_requests(
@@ -103,13 +164,23 @@ def translate(
 
     done = 0
     # A reader of our own: at exit Python closes sys.stdin, which the thread may be waiting in, and would abort.
-    for lines in chunks(open(sys.stdin.fileno(), "rb", closefd=False), chunk):  # noqa: SIM115
+    for lines in chunks(open(sys.stdin.fileno(), "rb", closefd=False), chunk or 1024):  # noqa: SIM115
         try:
             answer(lines)
         except LongLine as error:
             answer(lines[: error.index])
             raise error.at(f"standard input, line {done + error.index + 1},") from None
         done += len(lines)
+
+
+def check_files(input_file: Path | None, output_file: Path | None, **only_with_them: bool) -> None:
+    """Both files or none: what comes from a pipe cannot be read again after a kill."""
+    if (input_file is None) != (output_file is None):
+        missing = "--output" if output_file is None else "--input"
+        raise ConfigError(f"{missing} is missing: give both files, or none of them for standard input and output.")
+    for name, given in only_with_them.items():
+        if given and input_file is None:
+            raise ConfigError(f"--{name.replace('_', '-')} is for --input and --output; leave it out.")
 
 
 def chunks(stream: BinaryIO, size: int) -> Iterator[list[str]]:

@@ -4,7 +4,7 @@ from graftmt.data.batching import Batch, BatchMaker, BatchPlan, BatchStream
 from graftmt.data.cache import TokenizedCorpus, tokenize_corpus, unknown_rates
 from graftmt.data.corpus import Corpus, read_lines
 from graftmt.data.directions import Direction, parse_direction, select_directions
-from graftmt.data.packing import PackedBatch, PackedMaker, PackedPlan
+from graftmt.data.packing import PackedBatch, PackedMaker, PackedPlan, PackedShape
 from graftmt.data.sampling import PairSampler, temperature_probabilities
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "PackedBatch",
     "PackedMaker",
     "PackedPlan",
+    "PackedShape",
     "PairSampler",
     "TokenizedCorpus",
     "parse_direction",

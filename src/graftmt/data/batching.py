@@ -179,12 +179,17 @@ class BatchPlan:
                 "raise batch_tokens or lower max_length."
             )
         # A first guess takes padding for nothing; a trial shows how many batches it makes.
-        mean = np.maximum(*self._lengths(*sampler.block(0, 10_000))).mean()
+        source, target = self._lengths(*sampler.block(0, 10_000))
+        self._measure(source, target)
+        mean = np.maximum(source, target).mean()
         guess = int(pool_batches * max_tokens / mean) + 1
         trial = len(self._cut(*sampler.block(0, guess)))
         # A block holds its size give or take one draw for each direction; a batch is never empty.
         self.block_size = max(pool_batches + len(sampler.directions), int(1.01 * guess * pool_batches / trial))
         self.cached: tuple[int, list[Pairs]] | None = None
+
+    def _measure(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> None:
+        """For plans that need to know what lengths to expect: those of some pairs."""
 
     def pairs(self, step: int) -> tuple[list[Direction], NDArray[np.int64]]:
         """The directions and lines of the batch of `step`."""

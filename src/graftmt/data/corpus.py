@@ -19,6 +19,9 @@ ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
 LONGEST_LINE = 50_000
 """Characters. A longer line is a broken file rather than a sentence, and would cost memory for nothing."""
 
+UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
+"""What reading a file may raise, compressed ones included."""
+
 
 def open_binary(path: Path) -> BinaryIO:
     """The uncompressed bytes of a plain, .gz, .xz or .zst file."""
@@ -33,6 +36,22 @@ def open_binary(path: Path) -> BinaryIO:
             raise DataError(f"{path} is compressed with zstd: pip install 'graftmt[prepare]' to read it.") from None
         return cast(BinaryIO, io.BufferedReader(ZstdFile(path.open("rb"), zstandard)))
     return path.open("rb")
+
+
+def compressed(data: bytes, path: Path) -> bytes:
+    """What a plain, .gz, .xz or .zst file has for these bytes: one such piece after another is a valid file."""
+    if path.suffix == ".gz":
+        return gzip.compress(data, mtime=0)  # without the time: the same text gives the same file
+    if path.suffix == ".xz":
+        return lzma.compress(data)
+    if path.suffix == ".zst":
+        try:
+            import zstandard
+        except ImportError:
+            raise DataError(f"{path}: pip install 'graftmt[prepare]' to write what is compressed with zstd.") from None
+        frame: bytes = zstandard.ZstdCompressor().compress(data)
+        return frame
+    return data
 
 
 class ZstdFile(io.RawIOBase):
@@ -106,7 +125,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield line
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; check the path.") from None
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+    except UNREADABLE as error:
         raise DataError(f"{path}: cannot be read past line {number} ({error}); the file may be truncated.") from None
 
 

@@ -16,11 +16,43 @@ from graftmt.data.directions import Direction
 from graftmt.model import PackedTokens
 from graftmt.text import Codec
 
-SPARE = 8
-"""Tokens a side that no sentence takes: what is left of a row is made into so many sentences of padding at most."""
+MULTIPLE = 64
+"""Tokens. Rows are a multiple of it, as matrix units like it."""
 
-SHORTEST = 8
-"""Tokens. A batch has room for as many sentences as if each had so few; more do not fit into its table of starts."""
+LONGEST = 256
+"""Tokens that attention is told to expect in a sentence, at least. It is what one of its blocks takes; fewer gain nothing."""
+
+
+@dataclass(frozen=True)
+class PackedShape:
+    """The shape that all batches of a plan have, so that a GPU can replay one recorded step for all of them."""
+
+    source: int
+    """Tokens of the source row."""
+    target: int
+    sentences: int
+    """Entries of the tables of starts, less one: sentences, then pieces of padding, then empty ones."""
+    longest: int
+    """No sentence and no piece of padding is longer."""
+
+    @property
+    def spare(self) -> int:
+        """Tokens a row that no sentence takes. The rest of a row is cut into pieces of padding, as many in one row as in the
+        other, so the fuller one must have a token for each piece of the emptier one."""
+        return -(-max(self.source, self.target) // self.longest)
+
+    @classmethod
+    def expecting(cls, source: NDArray[np.int64], target: NDArray[np.int64], max_tokens: int, longest: int) -> PackedShape:
+        """For pairs of such lengths: rows that fill up together, the longer one with `max_tokens`."""
+        block = max(longest, LONGEST)
+        spare = -(-max_tokens // block) + 1
+        means = np.array([source.mean(), target.mean()])
+        # 1 % more than the ratio of the means, since either row may be the first to be full; a single pair always fits.
+        sizes = [max(min(max_tokens, 1.01 * max_tokens * mean / means.max()), longest + spare) for mean in means]
+        rows = [-(-int(size) // MULTIPLE) * MULTIPLE for size in sizes]
+        # About as many as fit on average, and then a sixth more: with so many, the odd batch of short lines is cut early.
+        sentences = int(1.17 * max_tokens / np.maximum(source, target).mean()) + 16
+        return cls(rows[0], rows[1], sentences + spare, block)
 
 
 @dataclass
@@ -57,6 +89,11 @@ class PackedBatch:
             labels=self.labels.to(device, non_blocking=True),
         )
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that a model reads of it."""
+        sides = ((side.ids, side.positions, side.starts) for side in (self.source, self.target))
+        return (*(tensor for side in sides for tensor in side), self.labels)
+
     def pinned(self) -> PackedBatch:
         return replace(
             self,
@@ -74,15 +111,25 @@ def _map(tokens: PackedTokens, change: Callable[[Tensor], Tensor]) -> PackedToke
 class PackedPlan(BatchPlan):
     """Pairs in random order, as many in a batch as fit: lengths need not be alike where nothing is padded."""
 
+    shape: PackedShape
+
+    def _measure(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> None:
+        longest = self.sampler.longest + self.extra_tokens
+        self.shape = PackedShape.expecting(source, target, self.max_tokens, longest)
+
     def _cut(self, directions: NDArray[np.int64], lines: NDArray[np.int64]) -> list[Pairs]:
         order = np.random.default_rng([self.sampler.seed, len(lines), int(lines[0])]).permutation(len(lines))
         directions, lines = directions[order], lines[order]
         sides = [np.cumsum(side) for side in self._lengths(directions, lines)]
-        room, most = self.max_tokens - SPARE, self.max_tokens // SHORTEST
+        shape = self.shape
+        rooms, most = (shape.source - shape.spare, shape.target - shape.spare), shape.sentences - shape.spare
         batches, start = [], 0
         while start < len(lines):
             before = [side[start - 1] if start else 0 for side in sides]
-            ends = [int(np.searchsorted(side, taken + room, side="right")) for side, taken in zip(sides, before, strict=True)]
+            ends = [
+                int(np.searchsorted(side, taken + room, side="right"))
+                for side, taken, room in zip(sides, before, rooms, strict=True)
+            ]
             end = max(start + 1, min(*ends, start + most))
             batches.append((directions[start:end], lines[start:end]))
             start = end
@@ -90,24 +137,26 @@ class PackedPlan(BatchPlan):
 
 
 class PackedMaker(BatchMaker):
-    """Turns (direction, line) pairs into two rows of `tokens` tokens each."""
+    """Turns (direction, line) pairs into two rows of one shape."""
 
-    def __init__(self, corpus: TokenizedCorpus, codec: Codec, tokens: int, longest: int) -> None:
+    def __init__(self, corpus: TokenizedCorpus, codec: Codec, shape: PackedShape) -> None:
         super().__init__(corpus, codec)
-        self.tokens, self.longest = tokens, longest
+        self.shape = shape
 
     def make(self, directions: Sequence[Direction], lines: NDArray[np.int64]) -> PackedBatch:  # type: ignore[override]
         sources = self._tokens([direction.source for direction in directions], lines)
         targets = self._tokens([direction.target for direction in directions], lines)
         source_prefix, decoder_prefix = self._prefixes(directions)
         unlearned = np.full_like(decoder_prefix[:, 1:], self.padding_id)
-        source_rest = self.tokens - len(sources.ids) - source_prefix.size - len(lines)
-        target_rest = self.tokens - len(targets.ids) - decoder_prefix.size
-        pieces = min(source_rest, target_rest, SPARE)
-        assert pieces >= 1, "a plan leaves room for padding on both sides"
-        source = self._row(source_prefix, sources, source_rest, pieces, end=True)
-        target = self._row(decoder_prefix, targets, target_rest, pieces, end=False)
-        labels = self._row(unlearned, targets, target_rest, pieces, end=True)
+        rest = (
+            self.shape.source - len(sources.ids) - source_prefix.size - len(lines),
+            self.shape.target - len(targets.ids) - decoder_prefix.size,
+        )
+        pieces = -(-max(rest) // self.shape.longest)
+        assert pieces <= min(rest), "a plan leaves room for padding on both sides"
+        source = self._row(source_prefix, sources, rest[0], pieces, end=True)
+        target = self._row(decoder_prefix, targets, rest[1], pieces, end=False)
+        labels = self._row(unlearned, targets, rest[1], pieces, end=True)
         return PackedBatch(
             source,
             target,
@@ -123,18 +172,17 @@ class PackedMaker(BatchMaker):
         before = prefix.shape[1]
         lengths = np.concatenate([before + tokens.counts + end, _parts(rest, pieces)])
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        ids = np.full(self.tokens, self.padding_id, dtype=np.int64)
+        total = int(starts[-1])
+        ids = np.full(total, self.padding_id, dtype=np.int64)
         first = starts[: len(prefix)]
         ids[(first[:, None] + np.arange(before)).ravel()] = prefix.ravel()
         ids[first[tokens.rows] + before + tokens.columns] = tokens.ids
         if end:
             ids[first + before + tokens.counts] = self.end_id
-        positions = np.arange(self.tokens) - np.repeat(starts[:-1], lengths)
-        # A table of one size for all batches: empty sentences at its end.
-        table = np.full(self.tokens // SHORTEST + SPARE + 1, self.tokens, dtype=np.int32)
+        positions = np.arange(total) - np.repeat(starts[:-1], lengths)
+        table = np.full(self.shape.sentences + 1, total, dtype=np.int32)
         table[: len(starts)] = starts
-        longest = max(self.longest, int(lengths.max()))
-        return PackedTokens(torch.from_numpy(ids), torch.from_numpy(positions), torch.from_numpy(table), longest)
+        return PackedTokens(torch.from_numpy(ids), torch.from_numpy(positions), torch.from_numpy(table), self.shape.longest)
 
 
 def _parts(total: int, count: int) -> NDArray[np.int64]:

@@ -38,10 +38,16 @@ def temperature_probabilities(sizes: Sequence[int], temperature: float) -> NDArr
 
 
 def mixed_probabilities(
-    sizes: Mapping[Direction, int], temperature: float, fixed: Mapping[Direction, float] | None = None
+    sizes: Mapping[Direction, int],
+    temperature: float,
+    fixed: Mapping[Direction, float] | None = None,
+    factors: Mapping[Direction, float] | None = None,
 ) -> NDArray[np.float64]:
-    """Temperature sampling where some directions have a fixed probability and the rest share what is left."""
-    fixed = fixed or {}
+    """Temperature sampling where some directions have a fixed probability and the rest share what is left.
+
+    `factors`: directions drawn so many times as often as temperature alone would, compared with the others.
+    """
+    fixed, factors = fixed or {}, factors or {}
     directions = list(sizes)
     for direction, probability in fixed.items():
         if direction not in sizes or not probability >= 0:
@@ -58,6 +64,9 @@ def mixed_probabilities(
     probabilities = np.array([fixed.get(direction, 0.0) for direction in directions])
     if free:
         shares = temperature_probabilities([sizes[direction] for direction in free], temperature)
+        if factors:
+            shares = shares * [factors.get(direction, 1.0) for direction in free]
+            shares /= shares.sum()
         for direction, share in zip(free, shares, strict=True):
             probabilities[directions.index(direction)] = left * share
     return np.asarray(probabilities / probabilities.sum(), dtype=np.float64)
@@ -112,6 +121,7 @@ class PairSampler:
         max_length: int,
         seed: int,
         fixed: Mapping[Direction, float] | None = None,
+        factors: Mapping[Direction, float] | None = None,
     ) -> None:
         self.seed = seed
         self.lines: dict[Direction, NDArray[np.int32]] = {}
@@ -134,7 +144,7 @@ class PairSampler:
             )
         self.directions = list(self.lines)
         self.sizes = {direction: len(lines) for direction, lines in self.lines.items()}
-        self.probabilities = mixed_probabilities(self.sizes, temperature, fixed)
+        self.probabilities = mixed_probabilities(self.sizes, temperature, fixed, factors)
 
     @property
     def pairs(self) -> int:

@@ -1,17 +1,23 @@
-"""Strings in, scores with signatures out; averages, tables and plots of them. Layer 1, without torch."""
+"""Strings in, scores with signatures out; averages, significance, tables and plots of them. Layer 1, without torch."""
 
-from graftmt.evaluation.matrix import Average, averages
+from graftmt.evaluation.matrix import Average, averages, groups
 from graftmt.evaluation.metrics import DirectionScores, Score, score_bleu, score_chrf, score_direction
 from graftmt.evaluation.plots import plot_curves, plot_matrix
+from graftmt.evaluation.significance import Difference, Resampling, compare_averages, compare_systems
 from graftmt.evaluation.tables import Column, Table, score_table
 
 __all__ = [
     "Average",
     "Column",
+    "Difference",
     "DirectionScores",
+    "Resampling",
     "Score",
     "Table",
     "averages",
+    "compare_averages",
+    "compare_systems",
+    "groups",
     "plot_curves",
     "plot_matrix",
     "score_bleu",

@@ -1,14 +1,37 @@
-"""Averages over a matrix of directions, grouped as the paper does: →EN, ←EN and /EN. Layer 1."""
+"""Averages over a matrix of directions, grouped as the paper does: →EN, ←EN, /EN, and X→EN … for new languages X. Layer 1."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from graftmt.errors import DataError
 from graftmt.evaluation.metrics import DirectionScores
+
+GROUPS = {
+    "to_pivot": "→EN",
+    "from_pivot": "←EN",
+    "non_pivot": "/EN",
+    "new_to_pivot": "X→EN",
+    "new_to_others": "X→/EN",
+    "pivot_to_new": "EN→X",
+    "others_to_new": "/EN→X",
+    "new_to_new": "X→X",
+}
+"""Name → how the paper writes it. "all" comes last."""
+
+_GROUP_OF = {
+    ("other", "pivot"): "to_pivot",
+    ("pivot", "other"): "from_pivot",
+    ("other", "other"): "non_pivot",
+    ("new", "pivot"): "new_to_pivot",
+    ("new", "other"): "new_to_others",
+    ("pivot", "new"): "pivot_to_new",
+    ("other", "new"): "others_to_new",
+    ("new", "new"): "new_to_new",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +43,34 @@ class Average:
     directions: int
 
 
-def averages(scores: Iterable[DirectionScores], pivot: str = "en") -> dict[str, Average]:
-    """Means over the directions into the pivot, out of it, without it, and all; a group of none is left out."""
+def groups(
+    directions: Iterable[tuple[str, str]], pivot: str = "en", new: Collection[str] = ()
+) -> dict[str, list[tuple[str, str]]]:
+    """The paper's groups of (source, target); one without directions is left out.
+
+    Without new languages: into the pivot, out of it, without it, and all. With new ones, X, these are over the others alone,
+    and X→EN, X→/EN, EN→X, /EN→X and X→X are groups of their own.
+    """
+    if pivot in new:
+        raise DataError(f"{pivot!r} is the pivot and cannot be one of the new languages too: {', '.join(sorted(new))}.")
+    found: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "all")}
+    for source, target in directions:
+        found[_GROUP_OF[_kind(source, pivot, new), _kind(target, pivot, new)]].append((source, target))
+        found["all"].append((source, target))
+    return {name: members for name, members in found.items() if members}
+
+
+def label(group: str, pivot: str = "en") -> str:
+    """The paper's name for a group: →EN, X→/EN …"""
+    return GROUPS.get(group, group).replace("EN", pivot.upper())
+
+
+def _kind(language: str, pivot: str, new: Collection[str]) -> str:
+    return "pivot" if language == pivot else "new" if language in new else "other"
+
+
+def averages(scores: Iterable[DirectionScores], pivot: str = "en", new: Collection[str] = ()) -> dict[str, Average]:
+    """Means over the directions of each group, each direction weighing the same."""
     scores = list(scores)
     repeated = [direction for direction, count in Counter(score.direction for score in scores).items() if count > 1]
     if repeated:
@@ -29,13 +78,8 @@ def averages(scores: Iterable[DirectionScores], pivot: str = "en") -> dict[str, 
             f"{', '.join(repeated)}: scored more than once, which would weigh it more in the averages; "
             "give each direction once."
         )
-    groups = {
-        "to_pivot": [score for score in scores if score.target == pivot],
-        "from_pivot": [score for score in scores if score.source == pivot],
-        "non_pivot": [score for score in scores if pivot not in (score.source, score.target)],
-        "all": scores,
-    }
-    return {name: _average(group) for name, group in groups.items() if group}
+    of = {(score.source, score.target): score for score in scores}
+    return {name: _average([of[member] for member in members]) for name, members in groups(of, pivot, new).items()}
 
 
 def _average(group: Sequence[DirectionScores]) -> Average:

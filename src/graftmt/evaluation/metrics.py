@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -15,6 +19,9 @@ from graftmt.errors import ConfigError, DataError, GraftError, nearest
 # Primary subtags, because a prefix is not enough: `zha` is Zhuang, which is written in Latin script.
 CHINESE = frozenset({"zh", "zho", "chi", "cmn", "yue"})
 JAPANESE = frozenset({"ja", "jpn"})
+
+SPM = "spm:"
+"""Before the path of a SentencePiece model: spBLEU with a model that is here, where sacreBLEU's own would be downloaded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +61,7 @@ def score_direction(
     target: str,
     tokenize: str | None = None,
 ) -> DirectionScores:
-    """Scores detokenised `hypotheses` against `references`, line by line; `tokenize` is BLEU's tokeniser.
+    """Scores detokenised `hypotheses` against `references`, line by line; `tokenize` is BLEU's tokeniser, as in `bleu_metric`.
 
     Empty lines are scored as sacreBLEU scores them: leave out lines whose translation is missing beforehand.
     """
@@ -75,7 +82,7 @@ def score_direction(
 def score_bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> Score:
     """Corpus BLEU with sacreBLEU's defaults. A corpus without a single 4-gram scores 0, even against itself."""
     _check_lines(hypotheses, references, "BLEU")
-    return _score("BLEU", _bleu(tokenize), hypotheses, references)
+    return _score("BLEU", bleu_metric(tokenize), hypotheses, references)
 
 
 def score_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
@@ -97,18 +104,57 @@ def default_tokenizer(target: str) -> str:
     return "13a"
 
 
-def _bleu(tokenize: str) -> BLEU:
-    known = sorted(BLEU.TOKENIZERS)
-    if tokenize not in known:
-        raise ConfigError(f"BLEU has no tokeniser {tokenize!r}; sacreBLEU knows: {', '.join(known)}{nearest(tokenize, known)}")
+def bleu_metric(tokenize: str) -> BLEU:
+    """sacreBLEU's BLEU with one of its tokenisers, or with `spm:PATH`, a SentencePiece model of one's own."""
+    if tokenize.startswith(SPM):
+        # What sacreBLEU does for flores101 and flores200, but for where the model comes from; the signature says which it was.
+        metric = BLEU(tokenize="none", force=True)
+        metric.tokenizer = _sentence_pieces(Path(tokenize.removeprefix(SPM)))
+        metric.tokenizer_signature = metric.tokenizer.signature()
+        return metric
+    known = [*sorted(BLEU.TOKENIZERS), f"{SPM}PATH"]
+    if tokenize not in BLEU.TOKENIZERS:
+        raise ConfigError(f"BLEU has no tokeniser {tokenize!r}; there are: {', '.join(known)}{nearest(tokenize, known)}")
     try:
-        return BLEU(tokenize=tokenize)
+        # With `none` the text is meant to be tokenised already: sacreBLEU need not warn of it.
+        return BLEU(tokenize=tokenize, force=True) if tokenize == "none" else BLEU(tokenize=tokenize)
     except (ImportError, RuntimeError, OSError) as error:  # a missing package, or a model that cannot be downloaded
         reason = " ".join(str(error).split())
         raise GraftError(
             f"BLEU's tokeniser {tokenize!r} cannot be used here: {reason} "
-            "Install what it asks for, or choose another tokeniser, such as 13a or char."
+            f"Install what it asks for, or choose another one, such as 13a, char, or {SPM}PATH with a SentencePiece model."
         ) from error
+
+
+class SentencePieces:
+    """A SentencePiece model as one of sacreBLEU's tokenisers."""
+
+    def __init__(self, path: Path) -> None:
+        import sentencepiece
+
+        try:
+            model = path.read_bytes()
+            self.processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except OSError as error:
+            raise ConfigError(
+                f"{SPM}{path}: the SentencePiece model cannot be read ({error.strerror}); FLORES has one for 101 languages and "
+                "one for 200, which are downloaded once and given here as files."
+            ) from None
+        except RuntimeError:
+            raise ConfigError(f"{SPM}{path}: this is not a SentencePiece model.") from None
+        self.name = re.sub(r"[^\w.-]", "_", path.name)  # a signature is cut at its `|` and `:`
+        self.digest = hashlib.sha256(model).hexdigest()
+
+    def signature(self) -> str:
+        return f"spm[{self.name},sha256={self.digest[:12]}]"
+
+    def __call__(self, line: str) -> str:
+        return " ".join(self.processor.encode(line, out_type=str))
+
+
+@cache
+def _sentence_pieces(path: Path) -> SentencePieces:
+    return SentencePieces(path)
 
 
 def _score(name: str, metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Score:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_file
@@ -40,29 +41,66 @@ def plot_curves(
     _save(figure, path)
 
 
-def plot_matrix(path: Path, values: Mapping[tuple[str, str], float], *, title: str) -> None:
-    """Draws a heat-map of (source, target) → value: sources are rows, and directions without a value stay blank."""
+MEAN = "mean"
+
+
+def plot_matrix(
+    path: Path,
+    values: Mapping[tuple[str, str], float],
+    *,
+    title: str,
+    order: Sequence[str] = (),
+    margins: bool = False,
+    scale: tuple[float, float] | None = None,
+) -> None:
+    """Draws a heat-map of (source, target) → value: sources are rows, and directions without a value stay blank.
+
+    `order`: which languages come first, and in what order; the others follow by name. `margins`: the mean of each row and of
+    each column beside them, and the mean of all in the corner. `scale`: the values of the first colour and of the last; the
+    smallest and the largest there are unless given.
+    """
     if not values:
         raise DataError(f"{title}: there are no directions to draw; nothing was written to {path}.")
-    sources = sorted({source for source, _ in values})
-    targets = sorted({target for _, target in values})
-    grid = np.full((len(sources), len(targets)), np.nan)
-    for (source, target), value in values.items():
-        grid[sources.index(source), targets.index(target)] = value
+    sources, targets, grid = matrix_grid(values, order=order, margins=margins)
     figure = _figure(width=2.5 + 0.6 * len(targets), height=1.5 + 0.5 * len(sources))
     axes = figure.add_subplot()
-    image = axes.imshow(grid, cmap="viridis", aspect="auto")
+    lowest, highest = scale or (float(np.nanmin(grid)), float(np.nanmax(grid)))
+    image = axes.imshow(grid, cmap="viridis", aspect="auto", vmin=lowest, vmax=highest)
     figure.colorbar(image)
-    axes.set_xticks(range(len(targets)), labels=targets)
+    axes.set_xticks(range(len(targets)), labels=targets, rotation=45 if max(map(len, targets)) > 5 else 0)
     axes.set_yticks(range(len(sources)), labels=sources)
     axes.set(title=title, xlabel="target", ylabel="source")
-    middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
+    if margins:  # a gap between the directions and their means
+        axes.axvline(len(targets) - 1.5, color="white", linewidth=4)
+        axes.axhline(len(sources) - 1.5, color="white", linewidth=4)
+    middle = (lowest + highest) / 2
     for row, column in np.argwhere(~np.isnan(grid)):
         value = grid[row, column]
         # viridis is dark where values are low
         colour = "white" if value <= middle else "black"
         axes.text(column, row, f"{value:.1f}", ha="center", va="center", color=colour)
     _save(figure, path)
+
+
+def matrix_grid(
+    values: Mapping[tuple[str, str], float], *, order: Sequence[str] = (), margins: bool = False
+) -> tuple[list[str], list[str], NDArray[np.float64]]:
+    """The names of the rows, those of the columns, and the values between them, NaN where there is none."""
+
+    def place(language: str) -> tuple[int, str]:
+        return (order.index(language) if language in order else len(order), language)
+
+    sources = sorted({source for source, _ in values}, key=place)
+    targets = sorted({target for _, target in values}, key=place)
+    grid = np.full((len(sources) + margins, len(targets) + margins), np.nan)
+    for (source, target), value in values.items():
+        grid[sources.index(source), targets.index(target)] = value
+    if not margins:
+        return sources, targets, grid
+    grid[:-1, -1] = np.nanmean(grid[:-1, :-1], axis=1)
+    grid[-1, :-1] = np.nanmean(grid[:-1, :-1], axis=0)
+    grid[-1, -1] = np.nanmean(grid[:-1, :-1])
+    return [*sources, MEAN], [*targets, MEAN], grid
 
 
 def _figure(*, width: float, height: float) -> Figure:

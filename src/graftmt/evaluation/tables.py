@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
-from graftmt.evaluation.matrix import averages
+from graftmt.evaluation.matrix import averages, groups, label
 from graftmt.evaluation.metrics import DirectionScores
 
 if TYPE_CHECKING:
@@ -70,26 +71,48 @@ class Table:
         return Group(table, *(Text(note) for note in self.notes))
 
 
-def score_table(scores: Sequence[DirectionScores], *, title: str = "Scores", pivot: str = "en") -> Table:
-    """One row per direction in the order given, then the averages; the signatures are its notes."""
-    name = pivot.upper()
-    labels = {"to_pivot": f"→{name}", "from_pivot": f"←{name}", "non_pivot": f"/{name}", "all": "all"}
+def score_table(
+    scores: Sequence[DirectionScores],
+    *,
+    title: str = "Scores",
+    pivot: str = "en",
+    new: Collection[str] = (),
+    off_target: Mapping[str, float | None] | None = None,
+) -> Table:
+    """One row per direction in the order given, then the averages; the signatures are its notes.
+
+    `off_target`: direction → share of its translations that are in another language, None where that cannot be told; without
+    it there is no such column.
+    """
     rows = [(score.direction, str(score.lines), f"{score.bleu:.1f}", f"{score.chrf:.1f}") for score in scores]
-    for group, average in averages(scores, pivot).items():
+    shares = [_percent([(off_target or {}).get(score.direction)]) for score in scores]
+    members = groups([(score.source, score.target) for score in scores], pivot, new)
+    for group, average in averages(scores, pivot, new).items():
         directions = f"{average.directions} direction{'s' if average.directions > 1 else ''}"
-        label = f"{labels[group]}, mean of {directions}"
-        rows.append((label, "", f"{average.bleu:.1f}", f"{average.chrf:.1f}"))
+        rows.append((f"{label(group, pivot)}, mean of {directions}", "", f"{average.bleu:.1f}", f"{average.chrf:.1f}"))
+        shares.append(_percent([(off_target or {}).get(f"{source}-{target}") for source, target in members[group]]))
+    columns = [
+        Column(name="direction"),
+        Column(name="lines", alignment="right"),
+        Column(name="BLEU", alignment="right"),
+        Column(name="chrF", alignment="right"),
+    ]
+    if off_target is not None:
+        columns.append(Column(name="off-target", alignment="right"))
+        rows = [(*row, share) for row, share in zip(rows, shares, strict=True)]  # type: ignore[misc]
+    notes = _signature_notes(scores)
     return Table(
         title=title,
-        columns=(
-            Column(name="direction"),
-            Column(name="lines", alignment="right"),
-            Column(name="BLEU", alignment="right"),
-            Column(name="chrF", alignment="right"),
-        ),
+        columns=tuple(columns),
         rows=tuple(rows),
-        notes=_signature_notes(scores),
+        notes=(*notes, f"X: {', '.join(new)}") if any("new" in group for group in members) else notes,
     )
+
+
+def _percent(shares: Sequence[float | None]) -> str:
+    """The mean of the shares that are known."""
+    known = [share for share in shares if share is not None]
+    return f"{100 * fmean(known):.1f} %" if known else "?"
 
 
 def _signature_notes(scores: Sequence[DirectionScores]) -> tuple[str, ...]:

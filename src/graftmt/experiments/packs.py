@@ -1,4 +1,4 @@
-"""Many packs on one resident base from one file: train each for so many seconds, score it, compose them. Layer 7.
+"""Many packs on one resident base from one file: train each, score it, compose them. Layer 7.
 
     python -m graftmt.experiments.packs configs/docs-packs.yaml base=runs/docs/base corpus=FOLDER output=runs/docs-packs
 
@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import torch
 
-from graftmt.adding.estimate import estimate
 from graftmt.base import Base, choose_device
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, Direction
@@ -27,7 +26,6 @@ from graftmt.files import read_json, write_json
 from graftmt.packs import Side, load_pack
 from graftmt.text import train_subwords
 from graftmt.training import PackConfig, PackDataConfig, StageConfig, SubwordConfig, ValidationConfig, train_pack
-from graftmt.training.packs import prepare_pack
 from graftmt.translator import Evaluation, Translator
 
 Say = Callable[[str], None]
@@ -43,7 +41,8 @@ class PackEntry:
     name: str = ""
     """`el-source-embed`, by number where it is empty."""
     learning_rate: float | None = None
-    """Where it differs from the stage's."""
+    """Where it differs from the stage's, as …"""
+    steps: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +54,9 @@ class PackBatch:
     output: Path
     packs: tuple[PackEntry, ...]
     stage: StageConfig
-    """For all packs; its steps are those that fit into `seconds`, where they are given."""
-    seconds: float = 0.0
+    """For all packs, with a warm-up of at most a tenth of the steps."""
+    validations: int = 4
+    """Of each pack while it trains."""
     partners: tuple[str, ...] = ("en",)
     zero_shot: tuple[str, ...] = ()
     """The base's languages to score without training."""
@@ -73,6 +73,7 @@ class PackBatch:
     device: str = "auto"
     base_dtype: Literal["fp32", "bf16"] = "fp32"
     """How the frozen base is held in training; scores are always those of fp32."""
+    compile: bool = False
     minutes: float | None = None
 
 
@@ -104,26 +105,26 @@ def run_packs(config: PackBatch, say: Say = print) -> dict[str, Any]:
 
 
 def _train(config: PackBatch, entry: PackEntry, name: str, base: Base, say: Say) -> dict[str, Any]:
-    """One pack, for the seconds it has: a few steps are timed first, and the schedule is planned for as many as fit."""
-    run = config.output / name
     stage = config.stage if entry.learning_rate is None else replace(config.stage, learning_rate=entry.learning_rate)
+    steps = entry.steps or stage.steps
+    stage = replace(stage, name=name, directions=(), steps=steps, warmup=min(stage.warmup, steps // 10))
     train, valid = Corpus.open(config.corpus, "train"), Corpus.open(config.corpus, "valid")
     pack_config = PackConfig(
-        run=run,
+        run=config.output / name,
         languages=(entry.language,),
         side=entry.side,
         recipe=entry.recipe,
         data=PackDataConfig(partners=config.partners, max_length=200),
         subwords=SubwordConfig(merges=config.merges, model=_subwords(config, entry.language, train)),
-        stages=(replace(stage, name=name, directions=()),),
-        validation=config.validation,
+        stages=(stage,),
+        validation=replace(config.validation, every=max(1, steps // config.validations)),
+        checkpoint_every=max(1, steps // 2),
         seed=config.seed,
         device=config.device,
         precision="bf16" if config.base_dtype == "bf16" else "fp32",
+        compile=config.compile,
         tensorboard=False,
     )
-    if config.seconds:
-        pack_config = _planned(pack_config, base, train, valid, config.seconds, say)
     pack = train_pack(pack_config, base, train, valid, say=say)
     return {
         "recipe": str(pack.recipe),
@@ -131,7 +132,7 @@ def _train(config: PackBatch, entry: PackEntry, name: str, base: Base, say: Say)
         "side": entry.side,
         "parameters": pack.size,
         "seconds": pack.card["training_seconds"],
-        "steps": pack_config.stages[0].steps,
+        "steps": steps,
         "target_tokens": pack.card["target_tokens"],
         "initialisation": pack.card["initialisation"],
         "validation": pack.card["validation"],
@@ -143,22 +144,6 @@ def _subwords(config: PackBatch, language: str, train: Corpus) -> Path:
     if not path.is_file():
         train_subwords({language: train.lines(language)}, merges=config.merges).save(path)
     return path
-
-
-def _planned(config: PackConfig, base: Base, train: Corpus, valid: Corpus, seconds: float, say: Say) -> PackConfig:
-    """The number of steps for `seconds`, decided once: a run that goes on keeps its plan."""
-    note = config.run / "plan.json"
-    if note.is_file():
-        steps = int(read_json(note, "the plan")["steps"])
-    else:
-        job = prepare_pack(config, base, train, valid, say=lambda text: None)
-        each = estimate(job).seconds / config.stages[0].steps
-        steps = max(100, int(seconds / (1.1 * each) / 50) * 50)  # a tenth for the optimiser and the log
-        write_json(note, {"steps": steps, "seconds_a_step": each})
-    say(f"{steps:,} steps for about {seconds:.0f} s")
-    stage = replace(config.stages[0], steps=steps, warmup=min(config.stages[0].warmup, steps // 10))
-    validation = replace(config.validation, every=max(50, steps // 4))
-    return replace(config, stages=(stage,), validation=validation, checkpoint_every=max(50, steps // 2))
 
 
 def _score(config: PackBatch, entry: PackEntry, name: str, base: Base) -> dict[str, Any]:

@@ -14,9 +14,16 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention.varlen import varlen_attn
 
 FEW = 16
 """Queries. The CPU's SDPA is made for many; for the few of a decoding step plain products are 1.3 to 3 times as fast."""
+
+# Newer versions of torch say "no later key" by a window, older ones by a flag.
+_ALL: dict[str, Any] = {}
+_CAUSAL: dict[str, Any] = (
+    {"window_size": (-1, 0)} if "window_size" in signature(varlen_attn).parameters else {"is_causal": True}
+)
 
 
 @dataclass(frozen=True)
@@ -92,15 +99,9 @@ def _mix(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cau
 def _mix_packed(queries: Tensor, keys: Tensor, values: Tensor, packing: Packing, causal: bool) -> Tensor:
     """The same for one long row of packed sentences: (1, H, T, D/H) and (1, H, S, D/H) → (1, H, T, D/H)."""
     if queries.is_cuda and queries.dtype in (torch.bfloat16, torch.float16):
-        from torch.nn.attention.varlen import varlen_attn
-
-        # Newer versions of torch say "no later key" by a window, older ones by a flag.
-        option: dict[str, Any] = {"window_size": (-1, 0 if causal else -1)}
-        if "window_size" not in signature(varlen_attn).parameters:
-            option = {"is_causal": causal}
         flat = [part[0].transpose(0, 1) for part in (queries, keys, values)]
         starts, longest = (packing.query_starts, packing.key_starts), (packing.longest_query, packing.longest_key)
-        mixed: Tensor = varlen_attn(flat[0], flat[1], flat[2], *starts, *longest, **option)  # type: ignore[assignment]
+        mixed: Tensor = varlen_attn(flat[0], flat[1], flat[2], *starts, *longest, **(_CAUSAL if causal else _ALL))  # type: ignore[assignment]
         return mixed.transpose(0, 1)[None]
     # No kernel for it elsewhere: one mask over all, for tests and small models.
     rows = torch.arange(queries.shape[2], device=queries.device)

@@ -76,9 +76,9 @@ def wrong_language_share(
     name = detector_code(language)
     if name not in detector.labels:
         return LanguageCheck(None, f"the language detector does not know {language}", [])
-    long_enough = [line for line in lines if sum(map(str.isalpha, line)) >= FEWEST_LETTERS]
-    count = min(limit, len(long_enough))
-    sample = [long_enough[index * len(long_enough) // count] for index in range(count)]
+    longer = [line for line in lines if sum(map(str.isalpha, line)) >= FEWEST_LETTERS]
+    count = min(limit, len(longer))
+    sample = [longer[index * len(longer) // count] for index in range(count)]
     found = [(code, line) for line in sample if (code := detector.classify(line)[0]) != _NO_LANGUAGE]
     if len(found) < FEWEST_LINES:
         reason = f"too few lines of {FEWEST_LETTERS} letters or more to tell: {len(found)}, at least {FEWEST_LINES} are needed"
@@ -160,8 +160,7 @@ class LanguageFilter:
 
     def other_language(self, text: str, language: str) -> str:
         """The language that wins clearly instead; "" where the line is as it should be, or where that cannot be told."""
-        # Each letter is worth one or more, so most lines need no closer look.
-        if sum(map(str.isalpha, text)) < FEWEST_LETTERS_OF_A_LINE and letters_worth(text) < FEWEST_LETTERS_OF_A_LINE:
+        if not long_enough(text):
             return ""
         if language in self.detected:
             detector, own = _detector(self.candidates), self.detected[language]
@@ -175,6 +174,12 @@ class LanguageFilter:
             if margin > NGRAM_MARGIN:
                 return best
         return ""
+
+
+def long_enough(text: str) -> bool:
+    """Whether there is enough in a line to judge it by."""
+    # Each letter is worth one or more, so most lines need no closer look.
+    return sum(map(str.isalpha, text)) >= FEWEST_LETTERS_OF_A_LINE or letters_worth(text) >= FEWEST_LETTERS_OF_A_LINE
 
 
 def detector_languages() -> frozenset[str]:

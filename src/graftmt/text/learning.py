@@ -33,9 +33,11 @@ def train_subwords(
     temperature: float = 5.0,
     min_character_count: int = 10,
     byte_fallback: bool = False,
+    pieces: int | None = None,
 ) -> Subwords:
     """Learns `merges` merges over the lines of each language; the same input gives the same model, byte for byte.
 
+    `pieces` asks for so many pieces in all instead, characters included.
     Characters that occur fewer than `min_character_count` times in all (lowercased, before balancing) are left out.
     Where the text supports fewer merges than asked the model has fewer, and a warning says how many.
     """
@@ -56,6 +58,13 @@ def train_subwords(
         )
     segments = _cut_to_alphabet(balance(counts, lines, temperature), alphabet)
     single_pieces = len(alphabet) + (256 if byte_fallback else 0)
+    if pieces is not None:
+        merges = pieces - single_pieces
+        if merges < 0:
+            raise ConfigError(
+                f"subwords: {pieces} pieces were asked for, but the text's single characters alone are {single_pieces}; "
+                "raise min_character_count."
+            )
     trained = Subwords(_train(segments, 1 + single_pieces + merges, byte_fallback))
     assert trained.alphabet == alphabet, f"SentencePiece changed the alphabet: {trained.alphabet ^ alphabet}"
     learned = len(trained.pieces) - single_pieces

@@ -1,18 +1,29 @@
 """One loop for bases, baselines and packs; runs that stop at any point and go on exactly. Layer 4."""
 
 from graftmt.training.bases import train_base
-from graftmt.training.configuration import PackConfig, PackDataConfig, StageConfig, SubwordConfig, TrainConfig, ValidationConfig
+from graftmt.training.configuration import (
+    PackConfig,
+    PackDataConfig,
+    RetrainConfig,
+    StageConfig,
+    SubwordConfig,
+    TrainConfig,
+    ValidationConfig,
+)
 from graftmt.training.packs import train_pack
+from graftmt.training.retraining import retrain_base
 from graftmt.training.stopping import Stopped
 
 __all__ = [
     "PackConfig",
     "PackDataConfig",
+    "RetrainConfig",
     "StageConfig",
     "Stopped",
     "SubwordConfig",
     "TrainConfig",
     "ValidationConfig",
+    "retrain_base",
     "train_base",
     "train_pack",
 ]

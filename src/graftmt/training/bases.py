@@ -17,8 +17,9 @@ from graftmt.errors import ConfigError
 from graftmt.files import write_json
 from graftmt.text import Tokenizer
 from graftmt.training.checkpoints import RunState
-from graftmt.training.configuration import TrainConfig
+from graftmt.training.configuration import RunConfig, TrainConfig
 from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.sharding import make_whole, shard
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
 
@@ -37,7 +38,7 @@ def train_base(
         select_directions(stage.directions, languages, config.data.pivot)  # before hours are spent on the first
     set_up_torch(device, config.threads)
     folder = config.run / "base"
-    with held_run(config.run, device, fresh=fresh, say=say) as (team, say):
+    with held_run(config.run, device, fresh=fresh, say=say, sharded=config.sharded) as (team, say):
         quiet = quiet or not team.first
         with team.first_alone():
             prepared = prepare(config, quiet=quiet, say=say)
@@ -46,7 +47,10 @@ def train_base(
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
         torch.manual_seed(config.seed)
         base = Base.create(config.model.architecture(), tokenizer)
-        base.model.to(device)
+        if team.sharded:
+            shard(base.model, device)
+        else:
+            base.model.to(device)
         if team.first:
             facts = {"rows": len(tokenizer), "unknown_rates": unknown_rates(prepared.train)}
             write_json(config.run / "vocabulary.json", facts)
@@ -62,6 +66,8 @@ def train_base(
                 quiet=quiet,
                 say=say,
             )
+        if team.sharded:
+            make_whole(base.model)
         if team.first:
             mark = base.save(folder, dtype=config.store_dtype, card=make_card(config, state))
             say(f"base {mark[:16]} stored in {folder}")
@@ -105,7 +111,7 @@ def choose_languages(config: TrainConfig) -> list[str]:
     return chosen
 
 
-def make_card(config: TrainConfig, state: RunState) -> dict[str, Any]:
+def make_card(config: RunConfig, state: RunState) -> dict[str, Any]:
     """What the base says of itself, and of the weights it has: the best ones."""
     best = (state.stage, state.best_step)
     return {

@@ -23,6 +23,7 @@ from graftmt.configuration import differences, from_mapping, to_mapping
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.training.configuration import MAY_CHANGE, RunConfig, TrainConfig
+from graftmt.training.sharding import cut_like, whole
 
 FORMAT = 1
 NAME = re.compile(r"stage(\d+)-step(\d+)")
@@ -45,10 +46,13 @@ class RunState:
 
 
 class Checkpoints:
-    """The checkpoints folder of one run, whose configuration is a `kind`."""
+    """The checkpoints folder of one run, whose configuration is a `kind`.
 
-    def __init__(self, folder: Path, keep: int, kind: type[RunConfig] = TrainConfig) -> None:
-        self.folder, self.keep, self.kind = folder, keep, kind
+    Of several processes only the first `writes`; the others take part in saving by handing over what they hold.
+    """
+
+    def __init__(self, folder: Path, keep: int, kind: type[RunConfig] = TrainConfig, *, writes: bool = True) -> None:
+        self.folder, self.keep, self.kind, self.writes = folder, keep, kind, writes
 
     def latest(self) -> Path | None:
         """The newest whole checkpoint; unfinished ones have other names and are never seen."""
@@ -70,9 +74,12 @@ class Checkpoints:
     ) -> Path:
         """Writes a checkpoint and removes those that are too many."""
         path = self.folder / f"stage{state.stage + 1}-step{state.step:08d}"
+        weights, moments = self._stored(parameters), self._stored(_optimizer_tensors(parameters, optimizer))
+        if not self.writes:
+            return path
         with atomic_folder(path) as temporary:
-            write_tensors(temporary / "model.safetensors", {name: _stored(tensor) for name, tensor in parameters.items()})
-            write_tensors(temporary / "optimizer.safetensors", _optimizer_tensors(parameters, optimizer))
+            write_tensors(temporary / "model.safetensors", weights)
+            write_tensors(temporary / "optimizer.safetensors", moments)
             write_json(temporary / "state.json", {"format": FORMAT, "state": asdict(state), "config": config, "data": data})
         for old in sorted(self._all(), key=self._order)[: -self.keep]:
             shutil.rmtree(old, ignore_errors=True)
@@ -114,7 +121,7 @@ class Checkpoints:
             raise CheckpointError(f"{path} does not fit this model: {', '.join(wrong[:5])}; it is of another configuration.")
         with torch.no_grad():
             for name, parameter in parameters.items():
-                parameter.copy_(tensors[name])
+                parameter.copy_(cut_like(parameter, tensors[name]))
 
     def load_optimizer(self, path: Path, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> None:
         """Gives each parameter its moments again; one that has not had a gradient yet has none."""
@@ -128,16 +135,28 @@ class Checkpoints:
             )
         for key, tensor in tensors.items():
             name, _, kind = key.rpartition("/")
-            optimizer.state[parameters[name]][kind] = tensor.to(parameters[name].device)
+            optimizer.state[parameters[name]][kind] = cut_like(parameters[name], tensor)
 
     def best(self, stage: int) -> Path:
         """Each stage has its own, so that the next one can begin from it again if it is killed early."""
         return self.folder / f"stage{stage + 1}-best"
 
     def save_best(self, stage: int, parameters: Mapping[str, nn.Parameter], facts: dict[str, Any]) -> None:
+        weights = self._stored(parameters)
+        if not self.writes:
+            return
         with atomic_folder(self.best(stage)) as temporary:
-            write_tensors(temporary / "model.safetensors", {name: _stored(tensor) for name, tensor in parameters.items()})
+            write_tensors(temporary / "model.safetensors", weights)
             write_json(temporary / "best.json", facts)
+
+    def _stored(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Whole and in host memory, one after the other; nothing in a process that does not write."""
+        stored = {}
+        for name, tensor in tensors.items():
+            full = whole(tensor)
+            if self.writes:
+                stored[name] = full.cpu().contiguous()
+        return stored
 
     @contextmanager
     def _way_out(self, path: Path) -> Iterator[None]:
@@ -193,16 +212,10 @@ def _is_whole(path: Path) -> bool:
     return True
 
 
-def _stored(tensor: Tensor) -> Tensor:
-    return tensor.detach().cpu().contiguous()
-
-
 def _optimizer_tensors(parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Adam's moments under the name of the parameter they belong to."""
     return {
-        f"{name}/{key}": _stored(value)
-        for name, parameter in parameters.items()
-        for key, value in optimizer.state[parameter].items()
+        f"{name}/{key}": value for name, parameter in parameters.items() for key, value in optimizer.state[parameter].items()
     }
 
 

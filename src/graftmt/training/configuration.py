@@ -42,6 +42,8 @@ class SubwordConfig:
     """At most so many lines per language are read to make the vocabulary, evenly spread over the file."""
     model: Path | None = None
     """A subwords.model made before, to use instead."""
+    pieces: int | None = None
+    """Exactly so many pieces, characters included, in place of a number of merges."""
 
     def __post_init__(self) -> None:
         if self.merges < 1 or self.sample_lines < 1 or self.min_character_count < 1 or not self.temperature > 0:
@@ -153,6 +155,10 @@ class RunConfig:
     precision: Literal["fp32", "bf16"] = "fp32"
     compile: bool = False
     """torch.compile: half a minute at the start, faster after."""
+    capture: bool = True
+    """On a GPU, steps over packed batches are recorded once and replayed as a CUDA graph."""
+    sharded: bool = False
+    """Under `torchrun`, each process holds a part of every layer (FSDP2): for bases that do not fit one device."""
     checkpoint_every: int = 1000
     keep_checkpoints: int = 2
     log_every: int = 50
@@ -165,6 +171,13 @@ class RunConfig:
             raise ConfigError("stages is empty; a run has at least one stage.")
         if self.checkpoint_every < 1 or self.log_every < 1 or self.keep_checkpoints < 1 or self.validation.every < 1:
             raise ConfigError("checkpoint_every, log_every, keep_checkpoints and validation.every must be at least 1.")
+        if self.sharded and (self.compile or any(stage.packed for stage in self.stages)):
+            raise ConfigError("sharded=true works without compile and without packed batches; leave these out, or it.")
+        if self.sharded and self.validation.lines > 0 and (self.validation.translate or self.validation.metric != "loss"):
+            raise ConfigError(
+                "sharded=true validates by the loss alone: to translate, every process would fetch every layer for every "
+                "token. Set validation.translate=false and leave validation.metric=loss."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,11 +225,82 @@ class PackConfig(RunConfig):
     """A base that knows the language, or a target pack with a learned code of it: what code:proxy:nearest measures by."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class RetrainDataConfig:
+    """The text of a re-training: all that the base was trained on, and the new languages with it."""
+
+    corpus: Path
+    """A folder of line-aligned files, as for training a base."""
+    languages: tuple[str, ...] | None = None
+    """The base's languages to train on; all of them unless named. One that is left out will be forgotten."""
+    pivot: str = "en"
+    """The centre of `english-centric` directions."""
+    max_length: int = 256
+    """Pairs with more tokens on a side are left out of training."""
+    cache: Path | None = None
+    """Where tokenised text is kept; $GRAFTMT_CACHE or the user's cache folder unless set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewDirectionsConfig:
+    """How the directions of new languages are sampled beside those that the base knows."""
+
+    directions: tuple[str, ...] = ()
+    """Of a stage's directions, those of new languages are only these (a view or a list); all unless named."""
+    probability: float | None = None
+    """A fixed one for each of them, the rest shared by temperature among the others (the paper's ParaCrawl models: 0.05) …"""
+    upsample: float | None = None
+    """… or so many times as often as temperature alone would. Unless given: 5 with method substitute, otherwise 1."""
+
+    def __post_init__(self) -> None:
+        if self.probability is not None and self.upsample is not None:
+            raise ConfigError("probability and upsample are both given; give one of them.")
+        if self.probability is not None and not 0 < self.probability < 1:
+            raise ConfigError(f"probability is {self.probability}; expected a number between 0 and 1.")
+        if self.upsample is not None and not self.upsample > 0:
+            raise ConfigError(f"upsample is {self.upsample}; expected a number above 0.")
+
+
+RETRAIN_STAGE = StageConfig(name="retrain", directions=("multi-parallel",), betas=(0.9, 0.999))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrainConfig(RunConfig):
+    """Everything about re-training a base with new languages: the paper's costly baselines."""
+
+    base: Path
+    """The folder of the base to start from; it stays as it is, the result is another one."""
+    new: tuple[str, ...]
+    """The languages to add."""
+    method: Literal["retrain", "substitute"] = "retrain"
+    """retrain: a new vocabulary, whose new rows are random. substitute: one of exactly the old size (Garcia et al. 2021), whose
+    new rows take the values of those that are no longer used."""
+    data: RetrainDataConfig
+    subwords: SubwordConfig = field(default_factory=SubwordConfig)
+    """Options that are not given are those that the base was made with."""
+    model: ModelSection | None = None
+    """What the base is expected to be, if given: its architecture cannot change."""
+    new_directions: NewDirectionsConfig = field(default_factory=NewDirectionsConfig)
+    stages: tuple[StageConfig, ...] = (RETRAIN_STAGE,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.new or len(set(self.new)) < len(self.new):
+            raise ConfigError(f"new is [{', '.join(self.new)}]; expected the new languages, each once, such as [el, uk].")
+
+    @property
+    def upsample(self) -> float:
+        chosen = self.new_directions.upsample
+        return chosen if chosen is not None else 5.0 if self.method == "substitute" else 1.0
+
+
 MAY_CHANGE = (
     "run",
     "device",
     "threads",
     "compile",
+    "capture",
+    "sharded",
     "checkpoint_every",
     "keep_checkpoints",
     "log_every",
@@ -224,8 +308,9 @@ MAY_CHANGE = (
     "store_dtype",
     "data.corpus",
     "data.cache",
+    "base",
     "parent",
     "codes_from",
 )
 """Keys in which a resumed run may differ from the one that began: they do not decide what is learned.
-(A moved corpus is recognised by its content.)"""
+(A moved corpus or base is recognised by its content.)"""

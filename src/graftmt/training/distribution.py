@@ -2,7 +2,7 @@
 
 Every process plans the same batches and takes its share of the rows of each, so that data order, batch and schedule are those
 of one process, whatever their number. Gradients of what trains are summed, and nothing else travels; the first process
-alone validates, logs and saves.
+alone validates, logs and saves. Where the layers are sharded too (`sharding.py`), all must run the model together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from graftmt.data import Batch, PackedBatch
-from graftmt.errors import GraftError
+from graftmt.errors import ConfigError, GraftError, TrainingError
+from graftmt.training.sharding import is_sharded
 
 AnyBatch = Batch | PackedBatch
 
@@ -34,19 +35,31 @@ class Processes:
 
     rank: int = 0
     size: int = 1
+    sharded: bool = False
+    """Each holds a part of every layer, so that none can run the model alone."""
 
     @property
     def first(self) -> bool:
         return self.rank == 0
 
-    def share(self, batch: AnyBatch) -> AnyBatch | None:
-        """The rows of this process; none where a batch has fewer rows than there are processes."""
+    def share(self, batch: AnyBatch, padding_id: int) -> AnyBatch | None:
+        """The rows of this process; none where a batch has fewer rows than there are processes.
+
+        Where the layers are sharded, there must be one to go through the model with: it is one whose labels do not count.
+        """
         if self.size == 1:
             return batch
         assert isinstance(batch, Batch), "packed batches are for one process"
         rows = slice(self.rank, None, self.size)
         if not batch.lines[rows]:
-            return None
+            if not self.sharded:
+                return None
+            idle = self.share_of(batch, slice(0, 1))
+            return replace(idle, labels=torch.full_like(idle.labels, padding_id))
+        return self.share_of(batch, rows)
+
+    @staticmethod
+    def share_of(batch: Batch, rows: slice) -> Batch:
         return replace(
             batch,
             source=batch.source[rows],
@@ -57,10 +70,13 @@ class Processes:
         )
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
-        """Gradients summed over all processes, in one message; returns the summed loss, which travels with them."""
+        """Gradients summed over all processes, in one message; returns the summed loss, which travels with them.
+
+        Those of sharded parameters have been summed on their way to the process that holds the part.
+        """
         if self.size == 1:
             return loss
-        trained = list(parameters)
+        trained = [parameter for parameter in parameters if not is_sharded(parameter)]
         for parameter in trained:
             if parameter.grad is None:  # no row of this process touched it
                 parameter.grad = torch.zeros_like(parameter)
@@ -106,6 +122,13 @@ class Processes:
             raise GraftError(answer["error"])
         return answer["made"]
 
+    def of_model(self, measure: Callable[[], Any], device: torch.device) -> Any:
+        """What the first process measures of the model, for all of them; all run it where none can alone."""
+        if self.sharded:
+            measured = measure()
+            return self.from_first(lambda: measured, device)
+        return self.from_first(measure, device)
+
     def wait(self) -> None:
         if self.size > 1:
             dist.barrier()
@@ -121,19 +144,41 @@ class Processes:
 
 
 @contextmanager
-def processes(device: str) -> Iterator[Processes]:
+def processes(device: str, *, sharded: bool = False) -> Iterator[Processes]:
     """Joins the other processes where `torchrun` started several; one process alone needs nothing."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
+        if sharded:
+            raise ConfigError(
+                "sharded=true shares a model out among processes, and there is one; start several with "
+                "`torchrun --nproc-per-node N -m graftmt …`, or leave it out."
+            )
         yield Processes()
         return
     if dist.is_initialized():
-        yield Processes(dist.get_rank(), dist.get_world_size())
+        yield Processes(dist.get_rank(), dist.get_world_size(), sharded)
         return
     if device.startswith("cuda"):
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
     try:
-        yield Processes(dist.get_rank(), dist.get_world_size())
+        with lost_processes():
+            yield Processes(dist.get_rank(), dist.get_world_size(), sharded)
     finally:
         dist.destroy_process_group()
+
+
+@contextmanager
+def lost_processes() -> Iterator[None]:
+    """That another process is gone is no error of this one: said in words, without a trace through torch."""
+    try:
+        yield
+    except RuntimeError as error:
+        # torch has a class for what NCCL says; of gloo's errors only the words tell.
+        if not isinstance(error, dist.DistError) and "gloo" not in str(error):
+            raise
+        reason = str(error).partition("\n")[0]
+        raise TrainingError(
+            "another process of the run has ended or cannot be reached, so this one ends too. The same command, with as many "
+            f"processes or fewer, goes on from the last checkpoint. ({reason})"
+        ) from None

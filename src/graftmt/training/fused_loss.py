@@ -6,6 +6,8 @@ projected, its loss and the gradient of its scores computed at once, and the sco
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -22,7 +24,9 @@ class FusedLoss(torch.autograd.Function):
     """Sum over the target tokens of (1 − ε)·nll + (ε / V)·Σ; padding left out."""
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, labels: Tensor, padding_id: int, smoothing: float) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, labels: Tensor, padding_id: int, smoothing: float, compiled: bool
+    ) -> Tensor:
         """hidden (N, D), weight (V, D), labels (N,) → the loss, a scalar in fp32."""
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
         hidden_gradient = torch.empty_like(hidden) if ctx.needs_input_grad[0] else None
@@ -30,10 +34,12 @@ class FusedLoss(torch.autograd.Function):
         rows = weight.shape[0]
         # Matrix units are several times slower on a number of rows that is not a multiple of theirs.
         matrix = F.pad(weight.to(hidden.dtype), (0, 0, 0, -rows % ALIGNMENT))
-        chunk = max(1, CHUNK_SCORES // len(matrix))
+        loss_and_gradient: Any = _compiled_loss_and_gradient() if compiled else _loss_and_gradient
+        share = torch.full((), smoothing, device=hidden.device) if compiled else smoothing
+        chunk = _chunk(hidden.shape[0], max(1, CHUNK_SCORES // len(matrix)))
         for start in range(0, hidden.shape[0], chunk):
             part, wanted = hidden[start : start + chunk], labels[start : start + chunk]
-            loss, gradient = _loss_and_gradient(part @ matrix.t(), rows, wanted, padding_id, smoothing)
+            loss, gradient = loss_and_gradient(part @ matrix.t(), rows, wanted, padding_id, share)
             total += loss
             if hidden_gradient is not None:
                 torch.mm(gradient, matrix, out=hidden_gradient[start : start + chunk])
@@ -44,7 +50,7 @@ class FusedLoss(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None, None]:
         hidden, weight = ctx.saved_tensors
         return (
             None if hidden is None else hidden * scale.to(hidden.dtype),
@@ -52,7 +58,16 @@ class FusedLoss(torch.autograd.Function):
             None,
             None,
             None,
+            None,
         )
+
+
+def _chunk(tokens: int, most: int) -> int:
+    """Chunks of one size where that is possible: what is compiled is compiled for one."""
+    parts = 1
+    while -(-tokens // parts) > most:
+        parts *= 2
+    return -(-tokens // parts) or 1
 
 
 def _loss_and_gradient(scores: Tensor, rows: int, labels: Tensor, padding_id: int, smoothing: float) -> tuple[Tensor, Tensor]:
@@ -69,12 +84,38 @@ def _loss_and_gradient(scores: Tensor, rows: int, labels: Tensor, padding_id: in
     return loss, gradient.mul_(counts).to(scores.dtype)
 
 
-def fused_loss(hidden: Tensor, weight: Tensor, labels: Tensor, padding_id: int, smoothing: float) -> Tensor:
+def _loss_and_gradient_in_one(
+    scores: Tensor, rows: int, labels: Tensor, padding_id: int, smoothing: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same, written for a compiler: the scores are read twice and the gradient is written once, nothing else.
+
+    (`smoothing` is a tensor: torch 2.13 compiles a wrong gradient for a third value of a plain number.)
+    """
+    counts = (labels != padding_id)[:, None]
+    columns = torch.arange(scores.shape[1], device=scores.device)[None]
+    real = columns < rows
+    exact = torch.where(real, scores.float(), -torch.inf)
+    total = torch.logsumexp(exact, dim=1, keepdim=True)
+    smooth = torch.where(real, scores.float(), 0.0).sum(dim=1, keepdim=True)
+    picked = scores.gather(1, labels[:, None]).float()
+    loss = (torch.where(counts, total - (1 - smoothing) * picked - smoothing / rows * smooth, 0.0)).sum()
+    wanted = torch.where(columns == labels[:, None], 1 - smoothing, 0.0) + torch.where(real, smoothing / rows, 0.0)
+    return loss, torch.where(counts, (exact - total).exp() - wanted, 0.0).to(scores.dtype)
+
+
+@cache
+def _compiled_loss_and_gradient() -> Callable[[Tensor, int, Tensor, int, Tensor], tuple[Tensor, Tensor]]:
+    return torch.compile(_loss_and_gradient_in_one)
+
+
+def fused_loss(
+    hidden: Tensor, weight: Tensor, labels: Tensor, padding_id: int, smoothing: float, compiled: bool = False
+) -> Tensor:
     """hidden (B, T, D), weight (V, D), labels (B, T) → the summed loss, differentiable in hidden and weight."""
     device = hidden.device.type
     if torch.is_autocast_enabled(device):
         hidden = hidden.to(torch.get_autocast_dtype(device))
     # The function chooses its own precisions; autocast would cast the matrix again for every chunk.
     with torch.autocast(device, enabled=False):
-        loss: Tensor = FusedLoss.apply(hidden.flatten(0, 1), weight, labels.flatten(), padding_id, smoothing)  # type: ignore[no-untyped-call]
+        loss: Tensor = FusedLoss.apply(hidden.flatten(0, 1), weight, labels.flatten(), padding_id, smoothing, compiled)  # type: ignore[no-untyped-call]
     return loss

@@ -21,12 +21,14 @@ from graftmt.errors import TrainingError
 from graftmt.files import write_json
 from graftmt.model import Transformer
 from graftmt.progress import Progress
+from graftmt.training.capture import CapturedStep
 from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.configuration import RunConfig, StageConfig
 from graftmt.training.distribution import AnyBatch, Processes
 from graftmt.training.journal import Journal
 from graftmt.training.optimization import learning_rate, make_optimizer, packed_loss, smoothed_loss
 from graftmt.training.pace import Pace
+from graftmt.training.sharding import clip_gradients, group_shards, own_part
 from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
 
@@ -58,16 +60,21 @@ class Trainer:
     team: Processes = field(default_factory=Processes)
     """The processes that train together; this one alone unless `torchrun` started several."""
     loss_function: Callable[..., Tensor] = smoothed_loss
+    captured: CapturedStep | None = None
     unchecked: list[Tensor] = field(default_factory=list)
     """Losses of the updates since the last look at them: looking waits for the device, so it is done rarely."""
 
     def run(self, state: RunState, resume_from: Path | None) -> None:
         """Trains from `state.step` to the end of the stage; raises `Stopped`, having saved, when asked to stop."""
         optimizer = make_optimizer(self.parameters.values(), self.stage)
+        group_shards(optimizer)
         if resume_from is not None:
             self.checkpoints.load_optimizer(resume_from, self.parameters, optimizer)
         self.model.set_dropout(self.stage.dropout)
-        if self.config.compile:
+        captured = self.stage.packed and self.config.capture and self.model.device.type == "cuda"
+        if captured:
+            self._capture()
+        elif self.config.compile:
             self._warm_up(optimizer)
         micro = self.stage.accumulate
         pin = self.model.device.type == "cuda"
@@ -104,6 +111,8 @@ class Trainer:
             raise
         finally:
             stream.close()
+            self.captured = None
+            optimizer.zero_grad(set_to_none=True)
         if saved != state.step:
             self._save(state, optimizer, pace)
 
@@ -114,22 +123,43 @@ class Trainer:
         self.model.train()
         rows = max(33, self.stage.batch_tokens // 40)
         source, target = (torch.full((rows, length), 4, device=self.model.device) for length in (40, 37))
-        with torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-            if self.stage.packed:  # all batches have the shape of the first
-                loss = self._loss(self.maker.make(*self.plan.pairs(0)).to(self.model.device))
-            else:
-                loss = self.loss_function(self.model, source, target, target, self.stage.label_smoothing)
+        if self.stage.packed:  # all batches have the shape of the first
+            loss = self._loss(self.maker.make(*self.plan.pairs(0)).to(self.model.device))
+        else:
+            with self._precision():
+                loss = self.loss_function(self.model, source, target, target, self.stage.label_smoothing, True)
         loss.backward()
         optimizer.zero_grad(set_to_none=True)
         self.report.message(f"compiled in {time.monotonic() - started:.0f} s")
 
+    def _capture(self) -> None:
+        started = time.monotonic()
+        self.model.train()
+        batch = self.maker.make(*self.plan.pairs(0))
+        assert isinstance(batch, PackedBatch)
+        self.captured = CapturedStep(self._loss, self.parameters.values(), batch, self.model.device)
+        done = "compiled and recorded" if self.config.compile else "recorded"
+        self.report.message(f"{done} in {time.monotonic() - started:.0f} s")
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.config.precision == "bf16")
+
     def _loss(self, batch: AnyBatch) -> Tensor:
         """Summed over the target tokens of a batch that is on the device."""
-        smoothing = self.stage.label_smoothing
-        if isinstance(batch, PackedBatch):
-            return packed_loss(self.model, batch, smoothing)
-        source = aligned(batch.source, self.model.config.padding_id) if self.config.compile else batch.source
-        return self.loss_function(self.model, source, batch.decoder_input, batch.labels, smoothing)
+        smoothing, compiled = self.stage.label_smoothing, self.config.compile
+        with self._precision():
+            if isinstance(batch, PackedBatch):
+                return packed_loss(self.model, batch, smoothing, compiled)
+            source = aligned(batch.source, self.model.config.padding_id) if compiled else batch.source
+            return self.loss_function(self.model, source, batch.decoder_input, batch.labels, smoothing, compiled)
+
+    def _backward(self, batch: AnyBatch, tokens: int) -> Tensor:
+        """Adds the gradients of a batch's loss divided by `tokens`, and returns that."""
+        if self.captured is not None and isinstance(batch, PackedBatch):
+            return self.captured(batch, tokens)
+        loss = self._loss(batch.to(self.model.device)) / tokens
+        loss.backward()
+        return loss.detach()
 
     def _update(self, update: Sequence[AnyBatch], optimizer: torch.optim.Optimizer, step: int) -> Tensor:
         """One step of the optimiser over one or several batches; returns the mean loss of a target token."""
@@ -138,27 +168,25 @@ class Trainer:
         torch.manual_seed(mix_seed(self.stage_seed, step) + self.team.rank)
         tokens = sum(batch.target_tokens for batch in update)
         total = torch.zeros((), device=self.model.device)
-        for part in map(self.team.share, update):
-            if part is None:
-                continue
-            with torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
-                loss = self._loss(part.to(self.model.device)) / tokens
-            loss.backward()
-            total += loss.detach()
+        for batch in update:
+            part = self.team.share(batch, self.model.config.padding_id)
+            if part is not None:
+                total += self._backward(part, tokens)
         total = self.team.sum_gradients(self.parameters.values(), total)
         if self.stage.clip_norm > 0:
-            nn.utils.clip_grad_norm_(list(self.parameters.values()), self.stage.clip_norm)
+            clip_gradients(self.parameters.values(), self.stage.clip_norm)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(self.stage, step + 1)
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=self.captured is None)
         return total
 
     def _check(self, state: RunState) -> None:
         """Before weights are kept, they and the losses that led to them must be finite."""
         self._check_losses(state)
         # A gradient can overflow where the loss does not: the loss would only show it one update later.
-        if not torch.stack([parameter.detach().isfinite().all() for parameter in self.parameters.values()]).all():
+        finite = torch.stack([own_part(parameter).isfinite().all() for parameter in self.parameters.values()]).all()
+        if self.team.agree(not finite, self.model.device):
             self._report_bad_batch(state.step - 1, "weights that are not finite")
 
     def _log(self, state: RunState, pace: Pace) -> None:
@@ -209,7 +237,7 @@ class Trainer:
         options = self.config.validation
         translate = options.translate or options.metric != "loss"
         validator = self.validator
-        scores = self.team.from_first(
+        scores = self.team.of_model(
             lambda: validator.validate(
                 self.model, smoothing=self.stage.label_smoothing, precision=self.config.precision, translate=translate
             ),
@@ -228,7 +256,7 @@ class Trainer:
         flat = {f"{d}/{name}": value for d, entry in scores["directions"].items() for name, value in entry.items()}
         averages = {name: value for name, value in scores.items() if name not in ("directions", "watched")}
         self.journal.write("validation", state.stage, state.step, **averages, **flat)
-        if improved and self.team.first:
+        if improved:
             self.checkpoints.save_best(state.stage, self.parameters, event)
         words = "  ".join(
             f"{name} {value:.3f}" if name == "loss" else f"{name} {value:.1f}" for name, value in averages.items()
@@ -245,8 +273,7 @@ class Trainer:
         started = time.monotonic()
         self._check(state)
         state.seconds = pace.seconds()
-        if self.team.first:
-            self.checkpoints.save(state, self.parameters, optimizer, self.resolved, self.data)
+        self.checkpoints.save(state, self.parameters, optimizer, self.resolved, self.data)
         self.team.wait()
         pace.exclude(time.monotonic() - started)
 

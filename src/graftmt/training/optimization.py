@@ -14,13 +14,18 @@ from graftmt.model import Transformer
 from graftmt.training.configuration import StageConfig
 from graftmt.training.fused_loss import fused_loss
 
+VARIANTS = 64
+"""Of one layer that may be compiled in a process before torch gives up and runs it as it is."""
 
-def smoothed_loss(model: Transformer, source: Tensor, decoder_input: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+
+def smoothed_loss(
+    model: Transformer, source: Tensor, decoder_input: Tensor, labels: Tensor, smoothing: float, compiled: bool = False
+) -> Tensor:
     """Label-smoothed cross-entropy summed over the target tokens: (1 − ε)·nll + (ε / V)·Σ, padding left out."""
     if model.projection.bias is None:
         memory, mask = model.encode(source)
         hidden = model.decode(decoder_input, memory, mask)
-        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing)
+        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing, compiled)
     scores = model(source, decoder_input)
     return F.cross_entropy(
         scores.flatten(0, 1).float(),
@@ -31,25 +36,27 @@ def smoothed_loss(model: Transformer, source: Tensor, decoder_input: Tensor, lab
     )
 
 
-def packed_loss(model: Transformer, batch: PackedBatch, smoothing: float) -> Tensor:
+def packed_loss(model: Transformer, batch: PackedBatch, smoothing: float, compiled: bool = False) -> Tensor:
     """The same for sentences without padding between them."""
     hidden = model.hidden_of_packed(batch.source, batch.target)
     labels = batch.labels[None]
     if model.projection.bias is None:
-        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing)
+        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing, compiled)
     scores = model.projection(hidden)[0].float()
     return F.cross_entropy(
         scores, batch.labels, ignore_index=model.config.padding_id, label_smoothing=smoothing, reduction="sum"
     )
 
 
-def compile_layers(model: Transformer) -> None:
+def compile_layers(model: Transformer, *, one_shape: bool = False) -> None:
     """torch.compile, one layer at a time: all encoder layers share one compiled graph, and so do all decoder layers.
 
     Compiling the whole model takes minutes and gains little more, since the layers are where the time goes.
     """
+    # Packs of other recipes, trained in the same process, compile the same code again for what they tune.
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, VARIANTS)
     for layer in (*model.encoder.layers, *model.decoder.layers):
-        layer.compile(dynamic=True)
+        layer.compile(dynamic=not one_shape)
 
 
 def learning_rate(stage: StageConfig, step: int) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from graftmt.base import Base
+from graftmt.base import Base, choose_device
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
 from graftmt.data.cache import cache_key, default_cache_folder
@@ -24,6 +24,7 @@ from graftmt.text import Subwords, Tokenizer
 from graftmt.training.checkpoints import RunState
 from graftmt.training.configuration import PackConfig, StageConfig
 from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.sharding import shard
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
 
@@ -64,13 +65,16 @@ def train_pack(
     A run that exists goes on exactly where it stopped; `fresh` moves it aside. `on_ready` hears of the job before it trains.
     """
     started = time.monotonic()
-    set_up_torch(base.model.device.type, config.threads)
-    with held_run(config.run, str(base.model.device), fresh=fresh, say=say) as (team, say):
+    device = training_device(config, base)
+    set_up_torch(device, config.threads)
+    with held_run(config.run, device, fresh=fresh, say=say, sharded=config.sharded) as (team, say):
         quiet = quiet or not team.first
         with team.first_alone():
             job = prepare_pack(config, base, train, valid, quiet=quiet, say=say)
         if on_ready is not None:
             on_ready(job)
+        if team.sharded:
+            shard(job.composition.model, device, replicated=job.pack.parameters.values())
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
         with stop_on_signals(left) as request:
             state = run_stages(
@@ -84,12 +88,24 @@ def train_pack(
                 quiet=quiet,
                 say=say,
             )
-        pack = job.pack
+        pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
         pack.card |= training_facts(config, state)
         if team.first:
             save_pack(pack, config.run / "pack", base.model.config, dtype=config.store_dtype)
             say(f"pack {pack.fingerprint[:16]} stored in {config.run / 'pack'}")
     return pack
+
+
+def training_device(config: PackConfig, base: Base) -> str:
+    """The base's own; where its layers are to be sharded, the base stays in host memory and its parts go to the devices."""
+    if not config.sharded:
+        return str(base.model.device)
+    if base.model.device.type != "cpu":
+        raise ConfigError(
+            f"sharded=true is for a base that does not fit one device, and this one is on {base.model.device}; load it on the "
+            "CPU, from where each process takes its part, or leave sharded out."
+        )
+    return choose_device(config.device)
 
 
 def prepare_pack(

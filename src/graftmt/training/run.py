@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from graftmt.training.distribution import Processes, processes
 from graftmt.training.journal import Journal
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
+from graftmt.training.sharding import held_bytes, whole_bytes
 from graftmt.training.stopping import StopRequest
 from graftmt.training.validation import Validator
 
@@ -53,6 +54,10 @@ class Prepared:
     data: str
     """A fingerprint of all the text the run reads, and of whatever else it takes as given."""
     max_length: int
+    fixed: Mapping[Direction, float] = field(default_factory=dict)
+    """Directions with a probability of their own, in the stages that have them …"""
+    factors: Mapping[Direction, float] = field(default_factory=dict)
+    """… and directions drawn so many times as often as temperature alone would."""
 
 
 def move_aside(run: Path, say: Say) -> None:
@@ -65,9 +70,9 @@ def move_aside(run: Path, say: Say) -> None:
 
 
 @contextmanager
-def held_run(run: Path, device: str, *, fresh: bool, say: Say) -> Iterator[tuple[Processes, Say]]:
+def held_run(run: Path, device: str, *, fresh: bool, say: Say, sharded: bool = False) -> Iterator[tuple[Processes, Say]]:
     """The run's folder for the processes that train together and no other; of these, the first one alone speaks."""
-    with processes(device) as team:
+    with processes(device, sharded=sharded) as team:
         heard = say if team.first else lambda text: None
         if fresh and team.first:
             move_aside(run, heard)
@@ -101,7 +106,8 @@ def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) ->
     else:
         languages = corpus.languages
         named = ", ".join(languages) if len(languages) < 5 else f"{len(languages)} languages"
-        say(f"making a vocabulary of {options.merges:,} merges from {named} …")
+        size = f"{options.merges:,} merges" if options.pieces is None else f"{options.pieces:,} pieces"
+        say(f"making a vocabulary of {size} from {named} …")
         texts = {language: _spread(corpus, language, options.sample_lines) for language in languages}
         subwords = train_subwords(
             texts,
@@ -109,6 +115,7 @@ def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) ->
             temperature=options.temperature,
             min_character_count=options.min_character_count,
             byte_fallback=options.byte_fallback,
+            pieces=options.pieces,
         )
     note.unlink(missing_ok=True)
     with atomic_file(stored) as temporary:
@@ -150,7 +157,9 @@ def run_stages(
     say: Say,
 ) -> RunState:
     """Trains `parameters` of `model` through every stage that is not done yet; they end as the best of the last stage."""
-    checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints, type(config))
+    if config.sharded and not team.sharded:
+        raise ConfigError("sharded=true is for training a base or a pack; leave it out here.")
+    checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints, type(config), writes=team.first)
     resolved = to_mapping(config)
     latest = checkpoints.latest()
     state = RunState()
@@ -167,10 +176,12 @@ def run_stages(
     if journal.note:
         say(journal.note)
     if config.compile:
-        compile_layers(model)
+        compile_layers(model, one_shape=all(stage.packed for stage in config.stages))
     trained, total = sum(p.numel() for p in parameters.values()), sum(p.numel() for p in model.parameters())
     what = f"{total:,} parameters" if trained == total else f"{trained:,} of {total:,} parameters train"
     together = f", {team.size} processes" if team.size > 1 else ""
+    if team.sharded:
+        together += f", of which this one holds {held_bytes(model):,} of {whole_bytes(model):,} bytes"
     say(f"{what} on {model.device}, {config.precision}{together}")
     try:
         while True:
@@ -186,7 +197,7 @@ def run_stages(
                     model=model,
                     parameters=parameters,
                     plan=plan,
-                    maker=batch_maker(config, prepared, stage, model, team),
+                    maker=batch_maker(config, prepared, plan, model, team),
                     validator=prepared.validator,
                     checkpoints=checkpoints,
                     journal=journal,
@@ -223,17 +234,19 @@ def batch_plan(config: RunConfig, prepared: Prepared, number: int, directions: l
         temperature=stage.temperature,
         max_length=prepared.max_length,
         seed=mix_seed(config.seed, 1000 + number),
+        fixed={direction: share for direction, share in prepared.fixed.items() if direction in directions},
+        factors=prepared.factors,
     )
     kind = PackedPlan if stage.packed else BatchPlan
     return kind(sampler, prepared.train, max_tokens=stage.batch_tokens)
 
 
-def batch_maker(config: RunConfig, prepared: Prepared, stage: StageConfig, model: Transformer, team: Processes) -> BatchMaker:
-    if not stage.packed:
+def batch_maker(config: RunConfig, prepared: Prepared, plan: BatchPlan, model: Transformer, team: Processes) -> BatchMaker:
+    if not isinstance(plan, PackedPlan):
         return BatchMaker(prepared.train, prepared.codec)
     if team.size > 1 or (model.device.type == "cuda" and config.precision != "bf16"):
         raise ConfigError("packed=true works in one process and, on a GPU, with precision=bf16; leave it out here.")
-    return PackedMaker(prepared.train, prepared.codec, stage.batch_tokens, prepared.max_length + 2)
+    return PackedMaker(prepared.train, prepared.codec, plan.shape)
 
 
 def report_unknown(corpus: TokenizedCorpus, rows: int, say: Say) -> None:

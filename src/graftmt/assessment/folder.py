@@ -1,0 +1,126 @@
+"""The folder of an evaluation: its lines, and each direction's translations and scores, written as they are made. Layer 5.
+
+evaluation.json          what was translated, with what and how; another evaluation is refused
+lines/SPLIT.LANG.txt     the test set's lines, as they are scored
+SPLIT.SOURCE-TARGET.txt  translations
+scores/SPLIT.SOURCE-TARGET.json
+report.json, report.md, chrf.png, bleu.png, off-target.png
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from graftmt.assessment.off_target import OffTarget
+from graftmt.assessment.scoring import Scored
+from graftmt.data import Direction
+from graftmt.data.corpus import read_lines
+from graftmt.errors import DataError, GraftError
+from graftmt.evaluation import DirectionScores
+from graftmt.files import read_json, write_json, write_text
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class EvaluationFolder:
+    """Each file is whole or not there, so that whatever stops the work, the rest can go on from it."""
+
+    path: Path
+    split: str
+
+    def begin(self, facts: Mapping[str, Any], directions: Sequence[Direction], *, fresh: bool = False) -> None:
+        """Goes on with the evaluation that is there, where it is this one; `fresh` starts over."""
+        description = self.path / "evaluation.json"
+        if fresh:
+            self._clear(directions)
+        elif description.is_file():
+            changed = differences(read_json(description, "the evaluation"), {"format": FORMAT, **facts})
+            if changed:
+                raise GraftError(
+                    f"{self.path} holds an evaluation that was begun otherwise: {'; '.join(changed)}. Give the command as it "
+                    "was to go on with it, or start over with --fresh, or write to another folder (-o)."
+                )
+            return
+        else:
+            there = [path.name for direction in directions if (path := self.translation(direction)).exists()]
+            if there:
+                raise GraftError(
+                    f"{self.path} holds translations ({', '.join(there[:3])}{', …' if len(there) > 3 else ''}) and no "
+                    "evaluation.json that says what made them; replace them with --fresh, or write to another folder (-o)."
+                )
+        write_json(description, {"format": FORMAT, **facts})
+
+    def _clear(self, directions: Sequence[Direction]) -> None:
+        """Removes what an evaluation wrote, and nothing else: the folder may be one that people keep other files in."""
+        names = {(self.split, str(direction)) for direction in directions}
+        with suppress(GraftError):
+            before = read_json(self.path / "evaluation.json", "the evaluation")
+            names |= {(str(before.get("split")), str(name)) for name in before.get("directions", ())}
+        for split, name in names:
+            (self.path / f"{split}.{name}.txt").unlink(missing_ok=True)
+            (self.path / "scores" / f"{split}.{name}.json").unlink(missing_ok=True)
+        for name in ("report.json", "report.md", "chrf.png", "bleu.png", "off-target.png"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def translation(self, direction: Direction) -> Path:
+        return self.path / f"{self.split}.{direction}.txt"
+
+    def score(self, direction: Direction) -> Path:
+        return self.path / "scores" / f"{self.split}.{direction}.json"
+
+    def read_translations(self, direction: Direction, count: int) -> list[str] | None:
+        """None where they are not there, or not as many as they should be."""
+        path = self.translation(direction)
+        if not path.is_file():
+            return None
+        with suppress(DataError):  # damaged: made again
+            found = list(read_lines(path))
+            return found if len(found) == count else None
+        return None
+
+    def store_translations(self, direction: Direction, translations: Sequence[str]) -> None:
+        write_text(self.translation(direction), "".join(f"{line}\n" for line in translations))
+
+    def store_lines(self, texts: Mapping[str, Sequence[str]]) -> None:
+        for language, lines in texts.items():
+            write_text(self.path / "lines" / f"{self.split}.{language}.txt", "".join(f"{line}\n" for line in lines))
+
+    def read_scored(self, direction: Direction, key: str) -> Scored | None:
+        """None where they are not there, or were made from other translations or in another way."""
+        path = self.score(direction)
+        if not path.is_file():
+            return None
+        with suppress(GraftError, KeyError, TypeError, AttributeError):  # damaged, or of another version: made again
+            document = read_json(path, "scores")
+            off_target = document["off_target"]
+            if document["key"] == key:
+                return Scored(DirectionScores(**document["scores"]), None if off_target is None else OffTarget(**off_target))
+        return None
+
+    def store_scored(self, direction: Direction, key: str, scored: Scored) -> None:
+        write_json(self.score(direction), {"key": key, **asdict(scored)})
+
+
+def digest(*parts: Any) -> str:
+    """Of strings, and of what JSON can hold."""
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """`beam was 5, is 1`: what two descriptions do not have in common."""
+    found = []
+    for key in dict.fromkeys((*before, *now)):
+        old, new = before.get(key), json.loads(json.dumps(now.get(key)))
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += differences(old, new, f"{prefix}{key} ")
+        elif old != new:
+            long = any(len(str(value)) > 60 for value in (old, new)) or prefix == "text "
+            found.append(f"{prefix}{key} {'changed' if long else f'was {old}, is {new}'}")
+    return found

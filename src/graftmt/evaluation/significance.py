@@ -1,0 +1,149 @@
+"""Whether one system is better than another or had more luck with the lines: sacreBLEU's paired bootstrap. Layer 1.
+
+For one direction the p-values are those of `sacrebleu.significance.PairedTest(…, test_type="bs")`. Averages over directions are
+tested in the same way: a resample draws lines of the test set, the same ones for every direction, scores each direction on them
+and averages. sacreBLEU has no test for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from graftmt.errors import ConfigError, DataError
+from graftmt.evaluation.metrics import bleu_metric
+
+RESAMPLES = 1000
+SEED = 12345
+"""Both are sacreBLEU's."""
+LEVEL = 0.05
+"""A difference with a smaller p is called significant."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resampling:
+    """How often lines are drawn again, and from which seed."""
+
+    resamples: int = RESAMPLES
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        if self.resamples < 1 or self.seed < 1:  # sacreBLEU takes a seed of 0 for none at all
+            raise ConfigError(f"resamples ({self.resamples}) and seed ({self.seed}) must be at least 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Two scores, and how likely chance alone is to set them so far apart."""
+
+    first: float
+    second: float
+    p: float
+    low: float
+    high: float
+    """Of the difference, its 95 % interval over the resamples."""
+
+    @property
+    def difference(self) -> float:
+        return self.second - self.first
+
+    @property
+    def significant(self) -> bool:
+        return self.p < LEVEL
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Two systems in one direction and one metric."""
+
+    own: Difference
+    """By drawing the direction's own lines: what sacreBLEU's test says."""
+    first: Floats
+    second: Floats
+    """The systems' scores in each resample of the whole test set, for averages over directions."""
+    signature: str
+
+
+def compare_systems(
+    first: Sequence[str],
+    second: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: str,
+    resampling: Resampling,
+    lines: Sequence[int] | None = None,
+    of: int | None = None,
+) -> dict[str, Compared]:
+    """BLEU and chrF of two systems' translations of the same lines.
+
+    `lines`: where these stand, from 0, among the `of` lines of the test set; without them they are all of it.
+    """
+    if not len(first) == len(second) == len(references) or not references:
+        raise DataError(
+            f"{len(first)} and {len(second)} translations cannot be compared on {len(references)} references; "
+            "all three need one line per segment, in the same order, and at least one."
+        )
+    of = len(references) if of is None else of
+    places = np.arange(len(references)) if lines is None else np.array(lines)
+    metrics: dict[str, BLEU | CHRF] = {"bleu": bleu_metric(tokenize), "chrf": CHRF()}
+    found = {}
+    for name, metric in metrics.items():
+        counted = [metric._extract_corpus_statistics(list(system), [list(references)]) for system in (first, second)]
+        real = [min(100.0, float(metric._aggregate_and_compute(each).score)) for each in counted]
+        # (line, statistic): whole numbers, whose sums over the lines of a resample decide its score
+        one, other = (np.array(each, dtype=np.float64) for each in counted)
+        own = [_scores(metric, _draws(len(references), resampling) @ each) for each in (one, other)]
+        whole = own
+        if len(references) < of:
+            whole = [_scores(metric, _draws(of, resampling)[:, places] @ each) for each in (one, other)]
+        signature = metric.get_signature()
+        signature.update("bs", resampling.resamples)
+        signature.update("seed", resampling.seed)
+        found[name] = Compared(difference(real[0], real[1], own[0], own[1]), whole[0], whole[1], str(signature))
+    return found
+
+
+def difference(first: float, second: float, first_resampled: Floats, second_resampled: Floats) -> Difference:
+    """sacreBLEU's p-value, which is that of Moses' script: how often resamples stray from their mean by the real difference.
+
+    Scores that never differ have p = 1; sacreBLEU gives these the smallest p there is.
+    """
+    samples = np.abs(second_resampled - first_resampled)
+    if first == second and not samples.any():
+        return Difference(first=first, second=second, p=1.0, low=0.0, high=0.0)
+    strayed = int(np.sum(samples - samples.mean() > abs(second - first)))
+    low, high = np.quantile(second_resampled - first_resampled, [0.025, 0.975])
+    return Difference(first=first, second=second, p=(strayed + 1) / (len(samples) + 1), low=float(low), high=float(high))
+
+
+def compare_averages(compared: Sequence[Compared]) -> Difference:
+    """The mean over directions, tested on the resamples of the whole test set."""
+    first = [one.own.first for one in compared]
+    second = [one.own.second for one in compared]
+    return difference(
+        float(np.mean(first)),
+        float(np.mean(second)),
+        np.mean([one.first for one in compared], axis=0),
+        np.mean([one.second for one in compared], axis=0),
+    )
+
+
+def _scores(metric: BLEU | CHRF, sums: Floats) -> Floats:
+    """The score of each row of sums; in float32, as sacreBLEU's test computes them."""
+    return np.array([metric._compute_score_from_stats(row).score for row in sums.astype(np.float32)], dtype=np.float64)
+
+
+@lru_cache(maxsize=4)
+def _draws(lines: int, resampling: Resampling) -> Floats:
+    """(resample, line): how often the line was drawn, by sacreBLEU's generator in sacreBLEU's order."""
+    generator = np.random.default_rng(resampling.seed)
+    drawn = generator.choice(lines, size=(resampling.resamples, lines), replace=True)
+    return np.array([np.bincount(row, minlength=lines) for row in drawn], dtype=np.float64)
