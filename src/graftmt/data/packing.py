@@ -16,8 +16,8 @@ from graftmt.data.directions import Direction
 from graftmt.model import PackedTokens
 from graftmt.text import Codec
 
-MULTIPLE = 64
-"""Tokens. Rows are a multiple of it, as matrix units like it."""
+MULTIPLE = 128
+"""Tokens. Rows are a multiple of it, as matrix units and attention's blocks like it."""
 
 LONGEST = 256
 """Tokens that attention is told to expect in a sentence, at least. It is what one of its blocks takes; fewer gain nothing."""

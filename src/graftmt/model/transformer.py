@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAttentionCache
+from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAttentionCache, packed_blocks
 from graftmt.model.configuration import ModelConfig
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
@@ -161,13 +161,22 @@ class Transformer(nn.Module):
         """(B, T) ids → hidden states (B, T, D), before the projection."""
         return self.decoder(self._embed(self.target_embedding, target), memory, memory_mask)  # type: ignore[no-any-return]
 
-    def hidden_of_packed(self, source: PackedTokens, target: PackedTokens) -> Tensor:
-        """The decoder's hidden states (1, Nt, D) for sentences without padding, one after the other on both sides."""
-        queries = Packing(source.starts, source.starts, source.longest, source.longest)
-        own = Packing(target.starts, target.starts, target.longest, target.longest)
-        across = Packing(target.starts, source.starts, target.longest, source.longest)
+    def hidden_of_packed(self, source: PackedTokens, target: PackedTokens, *, blocks: bool = False) -> Tensor:
+        """The decoder's hidden states (1, Nt, D) for sentences without padding, one after the other on both sides.
+
+        `blocks`: attention by blocks, where the layers are compiled.
+        """
+        queries = self._packing(source, source, blocks)
+        own = self._packing(target, target, blocks, causal=True)
+        across = self._packing(target, source, blocks)
         memory = self.encoder(self._embed_packed(self.source_embedding, source), queries)
         return self.decoder(self._embed_packed(self.target_embedding, target), memory, PackedMemory(own, across))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _packing(queries: PackedTokens, keys: PackedTokens, blocks: bool, causal: bool = False) -> Packing:
+        sizes = len(queries.ids), len(keys.ids)
+        table = packed_blocks(queries.starts, keys.starts, *sizes, causal=causal) if blocks else None
+        return Packing(queries.starts, keys.starts, queries.longest, keys.longest, table)
 
     def _embed_packed(self, embedding: nn.Module, tokens: PackedTokens) -> Tensor:
         x = embedding(tokens.ids) * self.scale
