@@ -1,8 +1,11 @@
 """Greedy and beam search against Hugging Face `generate`: the same weights, the same sentences, the same run.
 
     python benchmarks/decoding.py [--size base] [--sentences 64] [--threads 2] [--device cpu] [--json]
+    python benchmarks/decoding.py --base FOLDER --corpus FOLDER --direction fr-en --sentences 3000 --device cuda --dtype bf16 \
+        --batch 1500 3000 --peer-batch 64 128 256 512
 
-Both sides get length-sorted batches, caches and SDPA; each is timed with every batch size of `--batch`, and its best counts.
+Both sides get length-sorted batches, caches and SDPA; each is timed with every batch size it is given, and its best counts.
+Weights and sentences are made up unless a base and a corpus are given. "Simple" is our own search with torch's plain `topk`.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +28,9 @@ import transformers
 from torch import Tensor
 
 from graftmt import __version__
-from graftmt.decoding import SearchOptions, search_all
+from graftmt.base import Base, choose_device
+from graftmt.data import Corpus
+from graftmt.decoding import SearchOptions, search, search_all
 from graftmt.model import SIZES, Transformer, named_size
 from graftmt.model.embeddings import sinusoidal_positions
 
@@ -57,16 +64,22 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
-    ours = random_model(arguments.size, arguments.vocabulary)
-    sources = random_sources(arguments.sentences, arguments.vocabulary, arguments.length)
-    end_like_the_source(ours, sources[:32])
-    ours = ours.to(arguments.device).eval()
+    if arguments.base is None:
+        ours = random_model(arguments.size, arguments.vocabulary)
+        sources = random_sources(arguments.sentences, arguments.vocabulary, arguments.length)
+        end_like_the_source(ours, sources[:32])
+    else:
+        base = Base.load(arguments.base)
+        ours, sources = base.model, real_sources(base, arguments)
+    ours = ours.to(choose_device(arguments.device), torch.bfloat16 if arguments.dtype == "bf16" else torch.float32).eval()
     theirs = to_hugging_face(ours)
+    batches = {"graftmt": arguments.batch, "hugging_face": arguments.peer_batch or arguments.batch}
     report = {
         "benchmark": "decoding",
-        "size": arguments.size,
+        "size": arguments.size if arguments.base is None else "base and corpus as given",
+        "dtype": arguments.dtype,
         "parameters": sum(parameter.numel() for parameter in ours.parameters()),
-        "vocabulary": arguments.vocabulary,
+        "vocabulary": len(ours.source_embedding.weight),
         "sentences": len(sources),
         "source_tokens": sum(map(len, sources)),
         "device": arguments.device if arguments.device == "cpu" else torch.cuda.get_device_name(),
@@ -79,7 +92,7 @@ def main() -> None:
             "python": platform.python_version(),
         },
         "searches": {
-            name: compare(ours, theirs, sources, beam, arguments.batch, arguments.repeats) for name, beam in SEARCHES.items()
+            name: compare(ours, theirs, sources, SEARCHES[name], batches, arguments.repeats) for name in arguments.searches
         },
     }
     print(json.dumps(report, indent=2) if arguments.json else table(report))
@@ -91,13 +104,29 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=int, default=16_000, help="rows of the vocabulary (default: %(default)s)")
     parser.add_argument("--sentences", type=int, default=64, help="how many to translate (default: %(default)s)")
     parser.add_argument("--length", type=int, default=24, help="median tokens of a source (default: %(default)s)")
+    parser.add_argument("--base", type=Path, help="a real base, pre-norm, instead of random weights")
+    parser.add_argument("--corpus", type=Path, help="its sentences: the folder of a corpus")
+    parser.add_argument("--direction", default="fr-en", help="of the real sentences (default: %(default)s)")
+    parser.add_argument("--split", default="test", help="of the corpus (default: %(default)s)")
+    parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=list(SEARCHES), help="default: all")
+    parser.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"], help="of the weights (default: %(default)s)")
     parser.add_argument("--batch", type=int, nargs="+", default=[16, 32], help="sizes to try (default: 16 32)")
+    parser.add_argument("--peer-batch", type=int, nargs="+", help="sizes to try with Hugging Face, where they are others")
     parser.add_argument("--repeats", type=int, default=1, help="timed runs of each; the fastest counts (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads (default: %(default)s)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the weights and sentences (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return parser.parse_args()
+
+
+def real_sources(base: Base, arguments: argparse.Namespace) -> list[list[int]]:
+    """The first lines of a corpus as the base's encoder reads them; those that are too long for a clear comparison left out."""
+    source, target = arguments.direction.split("-")
+    prefix, encode = base.tokenizer.source_prefix(source, target), base.tokenizer.encode
+    lines = (line for line in Corpus.open(arguments.corpus, arguments.split, [source]).lines(source) if line.strip())
+    found = ([*prefix, *encode(line), END] for line in lines)
+    return list(islice((tokens for tokens in found if len(tokens) <= MAX_LENGTH), arguments.sentences))
 
 
 def random_model(size: str, vocabulary: int) -> Transformer:
@@ -165,7 +194,7 @@ def to_hugging_face(model: Transformer) -> transformers.M2M100ForConditionalGene
         pad_token_id=PADDING,
         attn_implementation="sdpa",
     )
-    theirs = transformers.M2M100ForConditionalGeneration(config).to(model.device).eval()
+    theirs = transformers.M2M100ForConditionalGeneration(config).to(model.device, model.source_embedding.weight.dtype).eval()
     own = dict(model.named_parameters())
     own["model.shared.weight"] = own["model.encoder.embed_tokens.weight"] = model.source_embedding.weight
     own["model.decoder.embed_tokens.weight"] = model.target_embedding.weight
@@ -182,21 +211,23 @@ def compare(
     theirs: transformers.M2M100ForConditionalGeneration,
     sources: list[list[int]],
     beam: int,
-    batches: Sequence[int],
+    batches: dict[str, list[int]],
     repeats: int,
 ) -> dict[str, Any]:
-    """Both sides with each batch size, by turns; the best time of each counts."""
+    """Both sides with each of their batch sizes, by turns; the best time of each counts."""
     sides: dict[str, Callable[[int], Outputs]] = {
         "graftmt": lambda batch: search_ours(ours, sources, beam, batch),
         "hugging_face": lambda batch: search_theirs(theirs, sources, beam, batch),
     }
     outputs: dict[str, Outputs] = {}
     results: dict[str, Any] = {}
-    for search in sides.values():
-        search(batches[0])  # the first run of each is slower: allocations, kernel choices
-    for batch in [batch for batch in batches for _ in range(repeats)]:
-        for side, search in sides.items():
-            seconds, memory, found = timed(lambda search=search, batch=batch: search(batch), ours.device)
+    for side, run in sides.items():
+        run(batches[side][0])  # the first run of each is slower: allocations, kernel choices
+    for turn in zip_longest(*(batches[side] * repeats for side in sides)):
+        for (side, run), batch in zip(sides.items(), turn, strict=True):
+            if batch is None:
+                continue
+            seconds, memory, found = timed(lambda run=run, batch=batch: run(batch), ours.device)
             outputs[side] = found
             if side not in results or seconds < results[side]["seconds"]:
                 tokens = sum(len(tokens) + 1 for tokens in found)
@@ -209,12 +240,30 @@ def compare(
                     "output_tokens": tokens,
                 }
     pairs = list(zip(outputs["graftmt"], outputs["hugging_face"], strict=True))
+    with plain_top_k():
+        simple = search_ours(ours, sources, beam, batches["graftmt"][-1])
     return {
         **results,
         "ratio": round(results["graftmt"]["tokens_per_second"] / results["hugging_face"]["tokens_per_second"], 2),
+        "sentence_ratio": round(
+            results["graftmt"]["sentences_per_second"] / results["hugging_face"]["sentences_per_second"], 2
+        ),
+        "identical_to_simple": round(
+            sum(own == other for own, other in zip(outputs["graftmt"], simple, strict=True)) / len(simple), 4
+        ),
         "identical": round(sum(own == other for own, other in pairs) / len(pairs), 4),
         "ended": round(sum(len(tokens) < MAX_LENGTH for tokens in outputs["graftmt"]) / len(pairs), 4),
     }
+
+
+@contextmanager
+def plain_top_k() -> Iterator[None]:
+    """Our search without its shortcut for GPUs."""
+    shortcut, search.top_by_groups = search.top_by_groups, lambda values, count: values.topk(count, dim=1)
+    try:
+        yield
+    finally:
+        search.top_by_groups = shortcut
 
 
 def search_ours(model: Transformer, sources: list[list[int]], beam: int, batch: int) -> Outputs:
@@ -287,15 +336,16 @@ def table(report: dict[str, Any]) -> str:
         "",
         f"{'search':<8} {'':<13} {'sentences/s':>12} {'tokens/s':>10} {'batch':>6} {'peak MB':>8}",
     ]
-    for name, search in report["searches"].items():
+    for name, found in report["searches"].items():
         for side, label in (("graftmt", "graftmt"), ("hugging_face", "Hugging Face")):
-            row = search[side]
+            row = found[side]
             lines.append(
                 f"{name:<8} {label:<13} {row['sentences_per_second']:>12.2f} {row['tokens_per_second']:>10.1f} "
                 f"{row['batch']:>6} {row['peak_memory_mb'] or '?':>8}"
             )
         lines.append(
-            f"{'':<8} {search['ratio']:.2f}× the tokens/s; {search['identical']:.1%} of the outputs are identical; "
+            f"{'':<8} {found['ratio']:.2f}× the tokens/s; {found['sentence_ratio']:.2f}× the sentences/s; "
+            f"{found['identical']:.1%} of the outputs identical, {found['identical_to_simple']:.1%} to the simple search; "
             f"{row['output_tokens'] / report['sentences']:.1f} tokens an output"
         )
     return "\n".join(lines)

@@ -50,16 +50,17 @@ def examination(lines: int, tokens: float) -> Examination:
     return Examination(languages={"el": found, "uk": found}, pairs={}, wrong_language={}, overlap=None, warnings=())
 
 
-def test_the_steps_are_some_twenty_passes_within_reason() -> None:
-    assert choose_steps(examination(50_000, 20.0), 2_000) == 20 * 2 * 50_000 * 20 // 2_000
-    assert choose_steps(examination(10, 5.0), 2_000) == FEWEST_STEPS
-    assert choose_steps(examination(10_000_000, 30.0), 2_000) == MOST_STEPS
+def test_the_steps_are_some_passes_within_reason() -> None:
+    assert choose_steps(examination(20_000, 20.0), "target", 2_000) == 20 * 2 * 20_000 * 20 // 2_000
+    assert choose_steps(examination(20_000, 20.0), "source", 2_000) == 8 * 2 * 20_000 * 20 // 2_000
+    assert choose_steps(examination(10, 5.0), "source", 2_000) == FEWEST_STEPS
+    assert choose_steps(examination(10_000_000, 30.0), "target", 2_000) == MOST_STEPS
 
 
-def config(corpus: Path, *overrides: str, **options: Any) -> Any:
+def config(corpus: Path, *overrides: str, device: str = "cpu", **options: Any) -> Any:
     train = Corpus.open(corpus, "train")
     opened = AddCorpus(train, train, None, ("en",), ("el",), held_out=False)
-    return make_config(replace(OPTIONS, overrides=overrides, **options), opened, "embed", Path("run"), "cpu")
+    return make_config(replace(OPTIONS, overrides=overrides, **options), opened, "embed", Path("run"), device)
 
 
 def test_the_pace_follows_the_steps_also_where_they_are_overridden(graft_corpus: Path) -> None:
@@ -68,6 +69,17 @@ def test_the_pace_follows_the_steps_also_where_they_are_overridden(graft_corpus:
     assert (asked.stages[0].warmup, asked.validation.every, asked.checkpoint_every) == (300, 300, 300)
     own = config(graft_corpus, "stages.0.steps=3000", "stages.0.warmup=7", "validation.every=11", "seed=4")
     assert (own.stages[0].warmup, own.validation.every, own.checkpoint_every, own.seed) == (7, 11, 300, 4)
+
+
+def test_a_gpu_gets_packed_batches_in_bf16_and_compiles_where_it_pays(
+    graft_corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short, long = config(graft_corpus, device="cuda", steps=300), config(graft_corpus, device="cuda", steps=2000)
+    assert (short.stages[0].packed, short.precision, short.compile) == (True, "bf16", False)
+    assert (long.stages[0].packed, long.compile, long.validation.every) == (True, True, 500)
+    assert not config(graft_corpus, steps=2000).stages[0].packed
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert not config(graft_corpus, device="cuda:1", steps=300).stages[0].packed
 
 
 @pytest.mark.parametrize("steps", [1, 9, 10, 300, 20_000])

@@ -33,14 +33,14 @@ def test_parameters_agree_to_the_printed_digits(entry: Row) -> None:
 @by_id
 def test_what_the_paper_calls_the_row_leads_to_its_recipe(entry: Row) -> None:
     """(30) + adapters-all (d=90) is the recipe of row 30 and that; what is said of data or languages is no component."""
-    start, plus, more = entry.name.partition(" + ")
+    start, plus, more = entry.model.name.partition(" + ")
     number = start.split()[0].strip("()")
     text = row(int(number)).recipe if number.isdigit() else start
     if plus and not any(word in more for word in ("lines per lang", "multi-aligned", "{EL")):
         text += " + " + more
     assert str(Recipe.parse(text)) == entry.recipe
     if number.isdigit():
-        assert (row(int(number)).side, row(int(number)).corpus) == (entry.side, entry.corpus)
+        assert (row(int(number)).side, row(int(number)).model.corpus) == (entry.side, entry.model.corpus)
 
 
 def test_a_row_that_is_not_there_is_an_error() -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from graftmt.data import BatchMaker
-from graftmt.training.optimization import smoothed_loss
+from graftmt.data import PackedBatch
+from graftmt.training.distribution import Processes
+from graftmt.training.optimization import packed_loss, smoothed_loss
 from graftmt.training.packs import PackJob
-from graftmt.training.run import batch_plan
+from graftmt.training.run import batch_maker, batch_plan
 
 PROBES = 4
 """Steps that are timed; the first one is left out, for it sets things up."""
@@ -33,6 +34,8 @@ class Estimate:
     """Steps that an earlier command has done."""
     seconds: float
     """For the steps that are left, validation not counted."""
+    at_most: bool = False
+    """Whether the steps will be recorded or compiled, and so be faster than those that were timed."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -43,8 +46,9 @@ class Estimate:
         left = self.steps - self.done
         if left <= 0:
             return f"{pack}; all {self.steps:,} steps are done"
+        words = "at most" if self.at_most else "about"
         steps = f"{left:,} of {self.steps:,} steps left" if self.done else f"{self.steps:,} steps"
-        return f"{pack}; about {size(self.memory)} of memory; {steps}, about {duration(self.seconds)} plus validation"
+        return f"{pack}; about {size(self.memory)} of memory; {steps}, {words} {duration(self.seconds)} plus validation"
 
 
 def duration(seconds: float) -> str:
@@ -66,7 +70,7 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
     config, base, model = job.config, job.base.model, job.composition.model
     stage = config.stages[0]
     plan = batch_plan(config, job.prepared, 0, job.directions)
-    maker = BatchMaker(job.prepared.train, job.prepared.codec)
+    maker = batch_maker(config, job.prepared, plan, model, Processes())
     on_gpu = model.device.type == "cuda"
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
@@ -81,7 +85,10 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
             torch.autocast(model.device.type, torch.bfloat16, enabled=config.precision == "bf16"),
             torch.compiler.set_stance("force_eager"),
         ):
-            loss = smoothed_loss(model, batch.source, batch.decoder_input, batch.labels, stage.label_smoothing)
+            if isinstance(batch, PackedBatch):
+                loss = packed_loss(model, batch, stage.label_smoothing)
+            else:
+                loss = smoothed_loss(model, batch.source, batch.decoder_input, batch.labels, stage.label_smoothing)
         loss.backward()
         if on_gpu:
             torch.cuda.synchronize()
@@ -89,7 +96,7 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
         layers = model.config.encoder_layers + model.config.decoder_layers
         # Some twenty tensors of the model's width and a few of the FFN's are kept for the way back.
         width = 20 * model.config.model_dim + 3 * model.config.ffn_dim
-        activations = max(activations, 4 * layers * width * max(batch.source.numel(), batch.labels.numel()))
+        activations = max(activations, 2 * layers * width * batch.size)
     for parameter in job.pack.parameters.values():
         parameter.grad = None
     model.eval()
@@ -105,4 +112,5 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
         steps=stage.steps,
         done=done,
         seconds=fmean(taken[1:]) * stage.accumulate * (stage.steps - done) if taken else 0.0,
+        at_most=config.compile or (on_gpu and stage.packed and config.capture),
     )

@@ -189,7 +189,7 @@ def look(
     subwords = parent.tokenizer.subwords if parent else pack_subwords(config, corpus.train, say)
     examination = examine(corpus, base.tokenizer, pack_tokenizer(subwords, options.side, base.tokenizer))
     if options.steps is None:
-        steps = choose_steps(examination, config.stages[0].batch_tokens)
+        steps = choose_steps(examination, options.side, config.stages[0].batch_tokens)
         config = make_config(replace(options, steps=steps), corpus, recipe, folder, device)
     check_earlier_run(config)
     return AddResult(config, corpus, examination)

@@ -61,7 +61,7 @@ def add(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The pack goes here too: a folder, or one file X.graftpack.")
     ] = None,
-    steps: Annotated[int | None, typer.Option("--steps", min=1, help="Updates; some 20 passes unless given.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", min=1, help="Updates; some 8 passes as source, 20 as target, unless given.")] = None,
     minutes: Annotated[
         float | None, typer.Option(min=0, help="Stop cleanly after so many minutes; the same command goes on from there.")
     ] = None,

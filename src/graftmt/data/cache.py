@@ -46,7 +46,8 @@ class TokenizedText:
         return np.diff(self.starts).astype(np.int32)
 
     def line(self, index: int) -> list[int]:
-        return [int(token) for token in self.ids[self.starts[index] : self.starts[index + 1]]]
+        found: list[int] = self.ids[self.starts[index] : self.starts[index + 1]].tolist()
+        return found
 
 
 @dataclass(frozen=True)

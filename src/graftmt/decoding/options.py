@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from graftmt.errors import ConfigError
 
 
@@ -34,8 +36,11 @@ class SearchOptions:
 
 
 def batch_tokens_for(device: str) -> int:
-    """Source tokens × beam in one batch: what keeps a CPU's caches or a whole GPU busy."""
-    return 65536 if device.startswith("cuda") else 4096
+    """Source tokens × beam in one batch: what keeps a CPU's caches or a whole GPU busy, within a part of its memory."""
+    if not device.startswith("cuda"):
+        return 4096
+    gibibytes = torch.cuda.get_device_properties(device).total_memory >> 30
+    return max(1 << 15, min(1 << 18, (gibibytes // 8) << 14))
 
 
 @dataclass(frozen=True)

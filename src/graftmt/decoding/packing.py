@@ -1,10 +1,11 @@
-"""A model's weights as the CPU's matrix kernels like them best, for as long as a search runs. Layer 3."""
+"""A model's weights as matrix kernels like them best, for as long as a search runs. Layer 3."""
 
 from __future__ import annotations
 
 import copy
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graftmt.model import Transformer
@@ -14,13 +15,21 @@ ROWS = 32
 """The rows of a typical step; only chooses among oneDNN's layouts, all of which take any number."""
 
 
+MULTIPLE = 64
+"""Rows of a matrix that a GPU's matrix units like; with an odd number they are several times slower."""
+
+
 def packed(model: Transformer) -> Transformer:
     """The same model with its decoder's linear maps packed for oneDNN, where that is possible; else the model itself.
 
     A plain matrix product repacks the weights every time, which for the few rows of a decoding step costs as much as the
     product. Packing once costs as much as a few steps, so every search can do it anew and never sees stale weights. All else
-    is shared with the given model, which stays as it is.
+    is shared with the given model, which stays as it is. On a GPU only the projection changes: its rows are filled up.
     """
+    if model.device.type == "cuda" and isinstance(model.projection, Projection):
+        result = copy.copy(model)
+        result._modules = {**model._modules, "projection": PaddedProjection(model.projection)}
+        return result
     if not _can_be_packed(model):
         return model
     result = copy.copy(model)
@@ -38,6 +47,23 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")  # type: ignore[no-any-return]
+
+
+class PaddedProjection(nn.Module):
+    """A projection for inference only, with rows after the last that can never be chosen."""
+
+    def __init__(self, projection: Projection) -> None:
+        super().__init__()
+        weight, device = projection.weight.detach(), projection.weight.device.type
+        if torch.is_autocast_enabled(device):  # which would cast it again at every step
+            weight = weight.to(torch.get_autocast_dtype(device))
+        extra = -len(weight) % MULTIPLE
+        bias = weight.new_zeros(len(weight)) if projection.bias is None else projection.bias.detach().to(weight)
+        self.weight = F.pad(weight, (0, 0, 0, extra))
+        self.bias = F.pad(bias, (0, extra), value=-torch.inf)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
 
 
 def _can_be_packed(model: Transformer) -> bool:

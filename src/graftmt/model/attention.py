@@ -105,7 +105,7 @@ def _mix(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cau
 def _mix_packed(queries: Tensor, keys: Tensor, values: Tensor, packing: Packing, causal: bool) -> Tensor:
     """The same for one long row of packed sentences: (1, H, T, D/H) and (1, H, S, D/H) → (1, H, T, D/H)."""
     if packing.blocks is not None and torch.compiler.is_compiling():
-        return flex_attention(queries, keys, values, block_mask=packing.blocks)  # type: ignore[return-value]
+        return flex_attention(queries, keys, values, block_mask=packing.blocks)
     if queries.is_cuda and queries.dtype in (torch.bfloat16, torch.float16):
         flat = [part[0].transpose(0, 1) for part in (queries, keys, values)]
         starts, longest = (packing.query_starts, packing.key_starts), (packing.longest_query, packing.longest_key)

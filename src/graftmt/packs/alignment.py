@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from graftmt.text import Vocabulary
 from graftmt.text.segments import BOUNDARY
@@ -132,9 +133,15 @@ def _links(sample: Sequence[Pair], base_rows: int) -> Integers:
     links, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     for part in _parts(sample):
         found, found_counts = np.unique(_keys(part, base_rows)[2], return_counts=True)
-        links, inverse = np.unique(np.concatenate([links, found]), return_inverse=True)
+        links, inverse = _unique(np.concatenate([links, found]))
         counts = np.bincount(inverse, np.concatenate([counts, found_counts])).astype(np.int64)
     return links[counts >= _LEAST_TOGETHER]
+
+
+def _unique(keys: Integers) -> tuple[Integers, Integers]:
+    """The different keys, sorted, and which of them each one is. (torch takes a third of numpy's time.)"""
+    found, inverse = torch.unique(torch.from_numpy(keys), return_inverse=True)
+    return found.numpy(), inverse.numpy()
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,7 @@ class _Chunk:
     @classmethod
     def of(cls, part: Sequence[Pair], links: Integers, base_rows: int) -> _Chunk:
         new_lengths, base_lengths, keys = _keys(part, base_rows)
-        found, inverse = np.unique(keys, return_inverse=True)
+        found, inverse = _unique(keys)
         place = np.searchsorted(links, found)
         kept = links[np.minimum(place, len(links) - 1)] == found
         return cls(new_lengths, base_lengths, np.where(kept, place, -1).astype(np.int32)[inverse])

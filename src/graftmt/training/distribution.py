@@ -143,10 +143,15 @@ class Processes:
             self.wait()
 
 
+def world_size() -> int:
+    """How many processes `torchrun` started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 @contextmanager
 def processes(device: str, *, sharded: bool = False) -> Iterator[Processes]:
     """Joins the other processes where `torchrun` started several; one process alone needs nothing."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    size = world_size()
     if size == 1:
         if sharded:
             raise ConfigError(

@@ -1,0 +1,186 @@
+"""What the paper trained and what it printed, read from the YAML files beside this module. Layer 7.
+
+`models.yaml` has every numbered model once; `tables/` and `figures/` have what the paper shows of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from graftmt.configuration import from_mapping, load_yaml
+from graftmt.packs.parts import Side
+from graftmt.packs.recipe import Recipe
+
+FOLDER = Path(__file__).parent
+
+PROXIES = {"el": "bg", "uk": "ru", "sv": "de", "id": "vi"}
+"""The initial language whose code is nearest to the one that (6) learned for a new language: what `code:proxy` stands for."""
+
+Corpus = Literal["TED", "ParaCrawl"]
+Trains = Literal["none", "bilingual", "base", "retrain", "substitute", "pack"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """The line pairs that a model trains on, beside those with English in its own languages."""
+
+    view: Literal["english-centric", "multi-parallel", "multi-aligned"] = "english-centric"
+    """multi-aligned: the new language with all of the base's languages, for the lines that have them."""
+    lines_per_language: int | None = None
+    """Besides English, only so many lines with each other language."""
+    back_translated: bool = False
+    """The other languages' side is the base's translation of the English one."""
+    filtered: bool = True
+    """By language ID: false for the ParaCrawl models that show what happens without."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """One of the paper's numbered models. `el` (ParaCrawl: `ar`) stands for any one new language."""
+
+    id: int
+    name: str
+    corpus: Corpus
+    trains: Trains
+    """none: figures of others, or, with an initial model, that one used otherwise (by pivot, after fewer updates)."""
+    size: str | None = None
+    """Of the Transformer, where nothing comes before it; `size_of` gives that of all."""
+    initial: int | None = None
+    """The model that it starts from."""
+    updates: int | None = None
+    """The checkpoint after so many, not the best one."""
+    side: Side | None = None
+    languages: tuple[str, ...] = ()
+    """The new ones that are trained together; several make one pack or one re-trained model."""
+    recipe: str | None = None
+    data: Data = field(default_factory=Data)
+    parameters: str | None = None
+    """As printed."""
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """What translates in a row: one model, or a source and a target one, composed or in two hops through English."""
+
+    model: int | None = None
+    source: int | None = None
+    target: int | None = None
+    pivot: bool = False
+    """Between languages other than English, in two hops through it."""
+    initial: int | None = None
+    """The base of its packs, where it is not the one that they name (Tables 18 and 19)."""
+    plus: str | None = None
+    """A component more than the model's recipe has; `recipe_of` joins them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of figures, each the average over directions that its name says."""
+
+    name: Literal["→EN", "←EN", "/EN", "X→EN", "X→/EN", "EN→X", "/EN→X", "X→X"]
+    group: str
+    """The heading that it shares with its neighbours: split and metric."""
+    languages: tuple[str, ...] = ()
+    """X: the new ones."""
+    split: Literal["valid", "test", "flores-devtest", "ted2020-valid"] = "test"
+    metric: Literal["bleu", "chrf", "spbleu", "bleu-delta", "chrf-delta"] = "bleu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    label: str
+    system: System
+    languages: tuple[str, ...] = ()
+    """Those that the row's models were trained for, each for one, where they are not the model's own."""
+    scores: tuple[float | None, ...]
+    """One a column, chrF from 0 to 1 as printed, deltas of it times 1000; null for a dash or where the row has none."""
+    bold: tuple[int, ...] = ()
+    """Positions of the scores that the paper prints bold, counted from 0."""
+    parameters: str | None = None
+    rule: bool = False
+    """A line stands above it."""
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    number: int
+    """Counted in the order of the paper's source."""
+    label: str
+    title: str
+    corpus: Corpus
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    label: str
+    model: int
+    languages: tuple[str, ...] = ("el",)
+    plus: str | None = None
+    """As a system's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One plot: the score of one direction, by updates or by the size of the training corpus."""
+
+    direction: str
+    by: Literal["updates", "lines"]
+    metric: Literal["bleu", "chrf"] = "bleu"
+    split: Literal["valid", "test"] = "valid"
+    sizes: tuple[int, ...] = ()
+    """Lines of the training corpus, where the plot is by them; the whole corpus comes last in any case."""
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    number: int
+    label: str
+    title: str
+    corpus: Corpus
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    models: tuple[Model, ...]
+
+
+@cache
+def models() -> dict[int, Model]:
+    listed = from_mapping(Models, load_yaml(FOLDER / "models.yaml")).models
+    return {model.id: model for model in listed}
+
+
+@cache
+def tables() -> dict[int, Table]:
+    found = (from_mapping(Table, load_yaml(path)) for path in sorted((FOLDER / "tables").glob("*.yaml")))
+    return {table.number: table for table in found}
+
+
+@cache
+def figures() -> dict[int, Figure]:
+    found = (from_mapping(Figure, load_yaml(path)) for path in sorted((FOLDER / "figures").glob("*.yaml")))
+    return {figure.number: figure for figure in found}
+
+
+def size_of(model: Model) -> str:
+    """The Transformer's size: its own or that of the model from which all started."""
+    if model.size is None and model.initial is not None:
+        return size_of(models()[model.initial])
+    assert model.size is not None, f"({model.id}) has neither a size nor an initial model"
+    return model.size
+
+
+def recipe_of(model: Model, plus: str | None, language: str) -> str:
+    """The recipe of a model's pack for a language, with one component more: `code:proxy` is that language's proxy."""
+    assert model.recipe is not None, f"({model.id}) is no pack"
+    more = f"{plus}:{PROXIES[language]}" if plus == "code:proxy" else plus
+    return str(Recipe.parse(model.recipe if more is None else f"{model.recipe} + {more}"))

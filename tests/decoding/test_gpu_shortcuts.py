@@ -1,0 +1,45 @@
+"""What searches do on a GPU only, on a CPU: the same results as the plain way."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graftmt.decoding.packing import MULTIPLE, PaddedProjection
+from graftmt.decoding.search import GROUP, top_by_groups
+from graftmt.model.embeddings import Projection
+
+
+@given(
+    rows=st.integers(1, 4),
+    width=st.integers(1, 5 * GROUP),
+    count=st.integers(1, 12),
+    seed=st.integers(0, 1000),
+    impossible=st.floats(0, 0.9),
+)
+def test_the_best_by_groups_are_the_best(rows: int, width: int, count: int, seed: int, impossible: float) -> None:
+    count = min(count, width)
+    chance = torch.Generator().manual_seed(seed)
+    values = torch.randperm(rows * width, generator=chance).view(rows, width).float()  # no two alike
+    values[torch.rand(rows, width, generator=chance) < impossible] = -torch.inf
+    values[:, 0] = 0.5  # at least one is possible
+    best, tokens = top_by_groups(values, count)
+    expected = values.topk(count, dim=1)
+    assert torch.equal(best, expected.values)
+    real = best > -torch.inf
+    assert torch.equal(tokens[real], expected.indices[real])
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_a_padded_projection_gives_the_same_scores_and_none_to_padding(rows: int, with_bias: bool) -> None:
+    bias = torch.nn.Parameter(torch.randn(rows)) if with_bias else None
+    projection = Projection(torch.nn.Parameter(torch.randn(rows, 16)), bias)
+    hidden = torch.randn(3, 16)
+    scores = PaddedProjection(projection)(hidden)
+    assert scores.shape[1] % MULTIPLE == 0
+    torch.testing.assert_close(scores[:, :rows], projection(hidden))
+    assert (scores[:, rows:] == -torch.inf).all()
+    torch.testing.assert_close(scores.log_softmax(1)[:, :rows], projection(hidden).log_softmax(1))
