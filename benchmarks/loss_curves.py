@@ -1,0 +1,142 @@
+"""What each optimisation does to learning: the same model, text, seed and schedule, trained in every way.
+
+    python benchmarks/loss_curves.py [--corpus FOLDER --languages en fr de] [--size base] [--steps 300] [--json] [--plot FILE]
+
+Padded ways see the same batches, and so do packed ones; between the two, sentences are grouped differently, so that single
+updates differ and only the curves can agree. The validation loss is that of the same lines for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from training import made_up_corpus  # the neighbour's corpus
+
+from graftmt import __version__
+from graftmt.base import choose_device
+from graftmt.configuration import from_mapping
+from graftmt.evaluation import plot_curves
+from graftmt.training import TrainConfig, train_base
+from graftmt.training.journal import read_log
+
+WAYS: dict[str, dict[str, Any]] = {
+    "padded, fp32": {"precision": "fp32"},
+    "padded, bf16": {"precision": "bf16"},
+    "padded, bf16, compiled": {"precision": "bf16", "compile": True},
+    "packed, bf16": {"precision": "bf16", "packed": True, "capture": False},
+    "packed, bf16, recorded": {"precision": "bf16", "packed": True},
+    "packed, bf16, compiled, recorded": {"precision": "bf16", "packed": True, "compile": True},
+}
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = arguments.corpus or made_up_corpus(Path(folder) / "corpus", 5000)
+        if arguments.corpus is None:
+            for path in list(corpus.iterdir()):  # the first lines again, to validate on
+                lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+                path.with_name(path.name.replace("train", "valid")).write_text("".join(lines[:200]), encoding="utf-8")
+        runs = {}
+        for name in arguments.ways or WAYS:
+            runs[name] = train(name, corpus, Path(folder), arguments)
+            print(f"{name}: {runs[name]['seconds']:.0f} s", file=sys.stderr, flush=True)
+    report = {
+        "benchmark": "loss curves",
+        "size": arguments.size,
+        "steps": arguments.steps,
+        "batch_tokens": arguments.batch_tokens,
+        "device": arguments.device if arguments.device == "cpu" else torch.cuda.get_device_name(),
+        "versions": {"graftmt": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        "runs": runs,
+    }
+    if arguments.plot:
+        curves = {name: [(step, loss) for step, loss in run["validation"]] for name, run in runs.items()}
+        plot_curves(arguments.plot, curves, title="Validation loss", x_label="update", y_label="label-smoothed loss")
+    print(json.dumps(report, indent=2) if arguments.json else table(report))
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--corpus", type=Path, help="folder with train.LANG and valid.LANG; made-up text otherwise")
+    parser.add_argument("--languages", nargs="+", help="of the corpus (default: all)")
+    parser.add_argument("--subwords", type=Path, help="a subwords.model; made from the corpus otherwise")
+    parser.add_argument("--merges", type=int, default=8000, help="where it is made (default: %(default)s)")
+    parser.add_argument("--size", default="base", help="architecture (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=300, help="updates (default: %(default)s)")
+    parser.add_argument("--batch-tokens", type=int, default=16_384, help="(default: %(default)s)")
+    parser.add_argument(
+        "--dropout", type=float, default=0.1, help="random numbers differ from way to way (default: %(default)s)"
+    )
+    parser.add_argument("--ways", nargs="*", choices=WAYS, help="default: all; those with bf16 and packed are for GPUs")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
+    parser.add_argument("--plot", type=Path, help="a PNG of the curves")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    arguments = parser.parse_args()
+    arguments.device = choose_device(arguments.device)
+    return arguments
+
+
+def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    way = dict(WAYS[name])
+    steps = arguments.steps
+    stage = {
+        "steps": steps,
+        "batch_tokens": arguments.batch_tokens,
+        "learning_rate": 1e-3,
+        "warmup": max(1, steps // 5),
+        "dropout": arguments.dropout,
+        "clip_norm": 1.0,
+        "packed": way.pop("packed", False),
+    }
+    values = {
+        "run": str(folder / name.replace(", ", "-")),
+        "data": {"corpus": str(corpus), "languages": arguments.languages, "max_length": 200, "cache": str(folder / "cache")},
+        "subwords": {"merges": arguments.merges, "model": str(arguments.subwords) if arguments.subwords else None},
+        "model": {"size": arguments.size},
+        "stages": [stage],
+        "validation": {"lines": 200, "every": max(1, steps // 6), "translate": False},
+        "checkpoint_every": steps,
+        "log_every": max(1, steps // 6),
+        "device": arguments.device,
+        "tensorboard": False,
+        **way,
+    }
+    started = time.monotonic()
+    train_base(from_mapping(TrainConfig, values), quiet=True, say=lambda text: None)
+    events = read_log(folder / name.replace(", ", "-") / "log.jsonl")
+    return {
+        "seconds": time.monotonic() - started,
+        "training": [(event["step"], event["loss"]) for event in events if event["event"] == "train"],
+        "validation": [(event["step"], event["loss"]) for event in events if event["event"] == "validation"],
+    }
+
+
+def table(report: dict[str, Any]) -> str:
+    runs = report["runs"]
+    first = next(iter(runs.values()))["validation"]
+    lines = [
+        f"Validation loss, {report['size']}, {report['batch_tokens']:,} tokens a batch, {report['device']}, "
+        f"torch {report['versions']['torch']}",
+        "",
+        "| after updates | " + " | ".join(str(step) for step, _ in first) + " | largest difference to the first row |",
+        "|---" * (len(first) + 2) + "|",
+    ]
+    for name, run in runs.items():
+        apart = max(abs(loss - other) for (_, loss), (_, other) in zip(run["validation"], first, strict=True))
+        lines.append(f"| {name} | " + " | ".join(f"{loss:.4f}" for _, loss in run["validation"]) + f" | {apart:.4f} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
