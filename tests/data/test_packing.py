@@ -135,7 +135,8 @@ def test_blocks_cover_just_what_may_be_attended_to(
     keys = batch.target if kind == "causal" else batch.source
     sizes = len(queries.ids), len(keys.ids)
     blocks = packed_blocks(queries.starts, keys.starts, *sizes, causal=kind == "causal")
-    of_query, of_key = (torch.repeat_interleave(torch.arange(len(side.starts) - 1), side.starts.diff()) for side in (queries, keys))
+    numbers = torch.arange(len(queries.starts) - 1)
+    of_query, of_key = (torch.repeat_interleave(numbers, side.starts.diff()) for side in (queries, keys))
     expected = of_query[:, None] == of_key[None]
     if kind == "causal":
         expected = expected.tril()

@@ -44,6 +44,10 @@ from graftmt.packs.recipe import Adapters, CodeChoice, Recipe, TunedLayers
         ("embed + code:learned:en", "embed"),
         ("embed + code:learned:pt_BR", "embed + code:learned:pt_BR"),
         ("code:proxy:NEAREST + non-tied + embed", "embed + non-tied + code:proxy:nearest"),
+        ("embed + enc-adapters-all(64) @Trained", "embed + enc-adapters-all(64)@trained"),
+        ("embed + adapters-all (d=64)@trained", "embed + adapters-all(64)@trained"),
+        ("embed + dec-layer-2@trained + dec-layer-3", "embed + dec-layer-2@trained + dec-layer-3"),
+        ("embed + enc-adapters-1(8)@trained + enc-adapters-2(8)", "embed + enc-adapters-first(8)@trained + enc-adapters-2(8)"),
     ],
 )
 def test_the_papers_spellings_have_one_canonical_form(written: str, canonical: str | None) -> None:
@@ -166,3 +170,23 @@ def test_an_error_says_where_and_what_to_write(text: str, character: int, words:
 def test_values_are_checked_too(make) -> None:
     with pytest.raises(ConfigError):
         make()
+
+
+def test_without_its_scoped_components_a_recipe_is_what_other_directions_get() -> None:
+    recipe = Recipe.parse("embed + dec-last-layer + enc-adapters-last(8)@trained + init:random")
+    assert recipe.scoped
+    assert str(recipe.shared()) == "embed + dec-last-layer + init:random"
+    assert not recipe.shared().scoped
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("embed@trained", "'embed' cannot be for trained directions only"),
+        ("embed + enc-norm@trained", "'enc-norm' cannot be"),
+        ("embed + enc-adapters-all(8)@en", "character 28: '@en' is no scope; write '@trained'"),
+    ],
+)
+def test_a_scope_stands_after_adapters_and_layers_alone(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        Recipe.parse(text)

@@ -18,7 +18,7 @@ from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack
 from graftmt.packs.storage import check_place
 from graftmt.training import PackConfig
 from graftmt.training.distribution import world_size
-from graftmt.training.packs import check_parent
+from graftmt.training.packs import check_parent, with_scoped_stage
 
 EPOCHS: dict[Side, int] = {"source": 8, "target": 20}
 """Passes over the text. Embeddings that only read settle soon; a decoder's layer learns longer."""
@@ -166,7 +166,7 @@ def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, folder: Pat
     }
     # Twice: what follows from the number of steps follows from one that is overridden too, and can be overridden itself.
     config = with_pace(from_mapping(PackConfig, apply_overrides(values, options.overrides)))
-    return from_mapping(PackConfig, apply_overrides(to_mapping(config), options.overrides))
+    return with_scoped_stage(from_mapping(PackConfig, apply_overrides(to_mapping(config), options.overrides)))
 
 
 def with_pace(config: PackConfig) -> PackConfig:

@@ -63,6 +63,21 @@ class Pack:
             return self
         return replace(self, parameters={name: nn.Parameter(tensor) for name, tensor in moved.items()})
 
+    def scoped_names(self, config: ModelConfig) -> frozenset[str]:
+        """The parameters that are only used in directions that were trained."""
+        if not self.recipe.scoped:
+            return frozenset()
+        shared = pack_shapes(self.recipe.shared(), config, self.side, self.tokenizer, len(self.languages))
+        return frozenset(self.parameters.keys() - shared.keys())
+
+    def for_partner(self, language: str, config: ModelConfig) -> Pack:
+        """The pack as it is used with one language on the other side: whole, or without what is for trained ones only."""
+        if not self.recipe.scoped or language in self.card.get("partners", ()):
+            return self
+        scoped = self.scoped_names(config)
+        kept = {name: parameter for name, parameter in self.parameters.items() if name not in scoped}
+        return replace(self, recipe=self.recipe.shared(), parameters=kept)
+
     def parts(self, config: ModelConfig) -> Parts:
         """What its recipe means for the base's architecture."""
         return resolve(self.recipe, config, self.side)
@@ -183,7 +198,7 @@ def create_pack(
         else:
             made[name] = _adapter_tensor(name, shape, generator)
     assert {name: tuple(tensor.shape) for name, tensor in made.items()} == shapes
-    return Pack(
+    pack = Pack(
         side=side,
         languages=tuple(languages),
         recipe=recipe,
@@ -192,6 +207,11 @@ def create_pack(
         parameters={name: nn.Parameter(made[name]) for name in shapes},
         card={"initialisation": embedding.counts},
     )
+    with torch.no_grad():
+        for name in pack.scoped_names(config):
+            if name.endswith("up.weight") and ".adapters." in name:
+                pack.parameters[name].zero_()  # not nearly: what is trained before it must not feel it
+    return pack
 
 
 def _output_bias(base: Base, tokenizer: Tokenizer, rules: Sequence[str]) -> Tensor:

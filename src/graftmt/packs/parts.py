@@ -36,6 +36,8 @@ class Parts:
 
 def resolve(recipe: Recipe, config: ModelConfig, side: Side) -> Parts:
     """Checks that the architecture has what the recipe names, and that it belongs to this side's language."""
+    if recipe.scoped:
+        _check_scopes(recipe, config)
     if side == "source":
         _check_source(recipe)
     tuned = {(part.stack, index) for part in recipe.layers for index in _indices(part, config)}
@@ -135,6 +137,18 @@ def _indices(part: Adapters | TunedLayers, config: ModelConfig) -> tuple[int, ..
     if part.layers[-1] > count:
         raise ConfigError(f"{part}: the base's {part.stack} has no layer {part.layers[-1]}; expected 1 to {count}.")
     return tuple(number - 1 for number in part.layers)
+
+
+def _check_scopes(recipe: Recipe, config: ModelConfig) -> None:
+    """Without its scoped components a recipe must be a part of what it is with them."""
+    for layers in recipe.layers:
+        for adapters in recipe.adapters:
+            same = layers.stack == adapters.stack and set(_indices(layers, config)) & set(_indices(adapters, config))
+            if same and layers.scoped and not adapters.scoped:
+                raise ConfigError(
+                    f"recipe {str(recipe)!r}: {layers} takes the place of an adapter of {adapters} in some directions only; "
+                    f"leave the layer out of the adapters, or write {adapters}@trained."
+                )
 
 
 def _check_source(recipe: Recipe) -> None:

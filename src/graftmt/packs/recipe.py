@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal, cast, get_args
 
 from graftmt.errors import ConfigError, nearest
@@ -21,6 +22,7 @@ CodeKind = Literal["learned", "none", "fixed", "proxy"]
 
 STACKS: dict[str, Stack] = {"enc": "encoder", "dec": "decoder"}
 SHORT: dict[Stack, str] = {stack: short for short, stack in STACKS.items()}
+SCOPED = "@trained"
 _LANGUAGE = re.compile(r"[^\s+:<>]+")
 
 
@@ -32,6 +34,8 @@ class Adapters:
     layers: Layers
     dim: int
     parallel: bool = False
+    scoped: bool = False
+    """`@trained`: only in directions whose other language the pack was trained with; the others do without it."""
 
     def __post_init__(self) -> None:
         if self.dim < 1:
@@ -40,7 +44,8 @@ class Adapters:
 
     def __str__(self) -> str:
         layers = self.layers if isinstance(self.layers, str) else ",".join(map(str, self.layers))
-        return f"{'parallel-' if self.parallel else ''}{SHORT[self.stack]}-adapters-{layers}({self.dim})"
+        name = f"{'parallel-' if self.parallel else ''}{SHORT[self.stack]}-adapters-{layers}({self.dim})"
+        return f"{name}{SCOPED}" if self.scoped else name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +54,16 @@ class TunedLayers:
 
     stack: Stack
     layers: Layers
+    scoped: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", _canonical_layers(self.layers))
 
     def __str__(self) -> str:
-        stack = SHORT[self.stack]
+        stack, scope = SHORT[self.stack], SCOPED if self.scoped else ""
         if isinstance(self.layers, str):
-            return f"{stack}-all-layers" if self.layers == "all" else f"{stack}-{self.layers}-layer"
-        return " + ".join(f"{stack}-layer-{number}" for number in self.layers)
+            return f"{stack}-all-layers{scope}" if self.layers == "all" else f"{stack}-{self.layers}-layer{scope}"
+        return " + ".join(f"{stack}-layer-{number}{scope}" for number in self.layers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +114,16 @@ class Recipe:
         """The recipe that a text means; where it means none, the error says at which character and what may stand there."""
         return _Reader(text).read()
 
+    @property
+    def scoped(self) -> bool:
+        """Whether any component is only for the directions that were trained."""
+        return any(part.scoped for part in self.adapters) or any(part.scoped for part in self.layers)
+
+    def shared(self) -> Recipe:
+        """Without those components: what all other directions get."""
+        adapters = tuple(part for part in self.adapters if not part.scoped)
+        return replace(self, adapters=adapters, layers=tuple(part for part in self.layers if not part.scoped))
+
     def __str__(self) -> str:
         names = ["embed"]
         if not self.tied:
@@ -153,24 +169,28 @@ def _names_a_layer_again(part: Adapters | TunedLayers, earlier: Iterable[Adapter
 
 def _canonical_adapters(adapters: Iterable[Adapters]) -> tuple[Adapters, ...]:
     """Numbered ones that are alike as one component; encoder first, then by layer."""
-    numbers: dict[tuple[Stack, int, bool], tuple[int, ...]] = {}
+    numbers: dict[tuple[Stack, int, bool, bool], tuple[int, ...]] = {}
     result = []
     for part in adapters:
         if _numbers(part.layers):
-            key = (part.stack, part.dim, part.parallel)
+            key = (part.stack, part.dim, part.parallel, part.scoped)
             numbers[key] = (*numbers.get(key, ()), *_numbers(part.layers))
         else:
             result.append(part)
-    result += [Adapters(stack=s, layers=layers, dim=d, parallel=p) for (s, d, p), layers in numbers.items()]
+    result += [
+        Adapters(stack=stack, layers=layers, dim=dim, parallel=parallel, scoped=scoped)
+        for (stack, dim, parallel, scoped), layers in numbers.items()
+    ]
     return tuple(sorted(result, key=_reading_order))
 
 
 def _canonical_tuned(layers: Iterable[TunedLayers]) -> tuple[TunedLayers, ...]:
     layers = list(layers)
     result = [part for part in layers if not _numbers(part.layers)]
-    for stack in SHORT:
-        numbers = [number for part in layers if part.stack == stack for number in _numbers(part.layers)]
-        result += [TunedLayers(stack=stack, layers=tuple(numbers))] if numbers else []
+    for stack, scoped in product(SHORT, (False, True)):
+        alike = (part for part in layers if part.stack == stack and part.scoped == scoped)
+        numbers = [number for part in alike for number in _numbers(part.layers)]
+        result += [TunedLayers(stack=stack, layers=tuple(numbers), scoped=scoped)] if numbers else []
     return tuple(sorted(result, key=_reading_order))
 
 
@@ -182,7 +202,7 @@ def _adapter_names(adapters: Sequence[Adapters]) -> list[str]:
     """Every layer of both stacks alike is `adapters-all`."""
     if [part.layers for part in adapters] == ["all", "all"]:
         encoder, decoder = adapters
-        if (encoder.dim, encoder.parallel) == (decoder.dim, decoder.parallel):
+        if replace(encoder, stack="decoder") == decoder:
             return [str(encoder).replace("enc-", "")]
     return list(map(str, adapters))
 
@@ -231,8 +251,8 @@ _OTHER_COMPONENTS = [
 ]
 EXPECTED = (
     "embed, non-tied, enc-norm, enc-biases, enc-adapters-all(512), adapters-all(64), parallel-adapters-all(64), "
-    "enc-first-layer, enc-layer-2, enc-all-layers, init:random or code:none, also with dec- for enc- "
-    "and first, last or 1,2,3 for all"
+    "enc-first-layer, enc-layer-2, enc-all-layers, init:random or code:none, also with dec- for enc-, "
+    "first, last or 1,2,3 for all, and @trained after an adapter or a layer"
 )
 
 
@@ -241,6 +261,8 @@ class _Component:
     text: str
     start: int
     """Index of its first character in the recipe."""
+    scoped: bool = False
+    """Whether `@trained` stood after it."""
 
 
 class _Reader:
@@ -278,12 +300,20 @@ class _Reader:
             text = part.strip()
             if not text:
                 raise self._error(start, f"a component is missing; expected {EXPECTED}.")
-            components.append(_Component(text, start + part.index(text)))
+            where = start + part.index(text)
+            head, at, scope = text.partition("@")
+            if at and scope.strip().lower() != "trained":
+                what = f"'@{scope.strip()}' is no scope; write '@trained', for the directions that were trained."
+                raise self._error(where + len(head), what)
+            components.append(_Component(head.rstrip(), where, bool(at)))
             start += len(part) + 1
         return components
 
     def _read(self, component: _Component, following: Sequence[_Component]) -> None:
         text = component.text
+        if component.scoped and not any(pattern.fullmatch(text) for pattern in (_TUNED, _ALL_LAYERS, _ADAPTERS)):
+            what = f"{text!r} cannot be for trained directions only; '@trained' stands after an adapter or a layer."
+            raise self._error(component.start, what)
         if _EMBED.fullmatch(text):
             self._once("embed", component)
         elif _NON_TIED.fullmatch(text):
@@ -311,7 +341,7 @@ class _Reader:
         groups = match.groupdict()
         place = (groups.get("place") or "all").lower()
         layers = self._layers(component, match) if groups.get("layers") else cast(Layers, place)
-        part = TunedLayers(stack=STACKS[match["stack"].lower()], layers=layers)
+        part = TunedLayers(stack=STACKS[match["stack"].lower()], layers=layers, scoped=component.scoped)
         if _names_a_layer_again(part, self.layers):
             raise self._error(component.start, f"{component.text!r} names a layer a second time; leave one of them out.")
         self.layers.append(part)
@@ -323,7 +353,8 @@ class _Reader:
             raise self._error(component.start, f"{component.text!r} does not say in which stack; write {hint}.")
         dim = self._dimension(component, match, following)
         for stack in [STACKS[match["stack"].lower()]] if match["stack"] else STACKS.values():
-            part = Adapters(stack=stack, layers=layers, dim=dim, parallel=bool(match["parallel"] or match["beside"]))
+            parallel = bool(match["parallel"] or match["beside"])
+            part = Adapters(stack=stack, layers=layers, dim=dim, parallel=parallel, scoped=component.scoped)
             if _names_a_layer_again(part, self.adapters):
                 what = f"{component.text!r} puts a second adapter on a layer of the {stack}; a pack has one a layer."
                 raise self._error(component.start, what)

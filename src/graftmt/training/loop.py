@@ -44,7 +44,7 @@ class Trainer:
     stage: StageConfig
     model: Transformer
     parameters: Mapping[str, nn.Parameter]
-    """What trains, by name."""
+    """What is learned, by name; those that take no gradient stay as they are in this stage."""
     plan: BatchPlan
     maker: BatchMaker
     validator: Validator | None
@@ -64,9 +64,13 @@ class Trainer:
     unchecked: list[Tensor] = field(default_factory=list)
     """Losses of the updates since the last look at them: looking waits for the device, so it is done rarely."""
 
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        return [parameter for parameter in self.parameters.values() if parameter.requires_grad]
+
     def run(self, state: RunState, resume_from: Path | None) -> None:
         """Trains from `state.step` to the end of the stage; raises `Stopped`, having saved, when asked to stop."""
-        optimizer = make_optimizer(self.parameters.values(), self.stage)
+        optimizer = make_optimizer(self.trained, self.stage)
         group_shards(optimizer)
         if resume_from is not None:
             self.checkpoints.load_optimizer(resume_from, self.parameters, optimizer)
@@ -137,7 +141,7 @@ class Trainer:
         self.model.train()
         batch = self.maker.make(*self.plan.pairs(0))
         assert isinstance(batch, PackedBatch)
-        self.captured = CapturedStep(self._loss, self.parameters.values(), batch, self.model.device)
+        self.captured = CapturedStep(self._loss, self.trained, batch, self.model.device)
         done = "compiled and recorded" if self.config.compile else "recorded"
         self.report.message(f"{done} in {time.monotonic() - started:.0f} s")
 
@@ -172,9 +176,9 @@ class Trainer:
             part = self.team.share(batch, self.model.config.padding_id)
             if part is not None:
                 total += self._backward(part, tokens)
-        total = self.team.sum_gradients(self.parameters.values(), total)
+        total = self.team.sum_gradients(self.trained, total)
         if self.stage.clip_norm > 0:
-            clip_gradients(self.parameters.values(), self.stage.clip_norm)
+            clip_gradients(self.trained, self.stage.clip_norm)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(self.stage, step + 1)
         optimizer.step()

@@ -17,6 +17,7 @@ from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, to
 from graftmt.data.cache import cache_key, default_cache_folder
 from graftmt.errors import ConfigError, LanguageError
 from graftmt.files import read_json, write_json
+from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer, save_pack
 from graftmt.packs.alignment import translation_table, translations_of
 from graftmt.packs.codes import nearest_code
@@ -65,6 +66,7 @@ def train_pack(
     A run that exists goes on exactly where it stopped; `fresh` moves it aside. `on_ready` hears of the job before it trains.
     """
     started = time.monotonic()
+    config = with_scoped_stage(config)
     device = training_device(config, base)
     set_up_torch(device, config.threads)
     with held_run(config.run, device, fresh=fresh, say=say, sharded=config.sharded) as (team, say):
@@ -87,6 +89,7 @@ def train_pack(
                 team,
                 quiet=quiet,
                 say=say,
+                trained_in=lambda stage: names_trained(job, stage),
             )
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
         pack.card |= training_facts(config, state)
@@ -106,6 +109,23 @@ def training_device(config: PackConfig, base: Base) -> str:
             "CPU, from where each process takes its part, or leave sharded out."
         )
     return choose_device(config.device)
+
+
+def with_scoped_stage(config: PackConfig) -> PackConfig:
+    """What is for trained directions only is learned last, on top of all else: one more stage, half as long."""
+    if not Recipe.parse(config.recipe).scoped or len(config.stages) > 1:
+        return config
+    stage = config.stages[0]
+    steps = max(1, stage.steps // 2)
+    last = replace(stage, name=f"{stage.name}-scoped", steps=steps, warmup=min(stage.warmup, max(1, steps // 10)))
+    return replace(config, stages=(stage, last))
+
+
+def names_trained(job: PackJob, stage: int) -> frozenset[str]:
+    """The parameters that a stage trains: the last one those for trained directions only, where the pack has any."""
+    scoped = job.pack.scoped_names(job.base.model.config)
+    last = stage == len(job.config.stages) - 1
+    return scoped if scoped and last else frozenset(job.pack.parameters) - scoped
 
 
 def prepare_pack(
@@ -281,8 +301,20 @@ def _validator(
         lines=options.lines,
         max_length=config.data.max_length,
         watched=watched,
+        watched_model=_without_scoped(base, composition) if watched else None,
     )
     return validator, names
+
+
+def _without_scoped(base: Base, composition: Composition) -> Transformer | None:
+    """The model of directions that are not trained, where it is another one."""
+    source, target = composition.source, composition.target
+    pack = source or target
+    assert pack is not None
+    if not pack.recipe.scoped:
+        return None
+    shared = pack.for_partner("", base.model.config)
+    return compose(base, source=shared).model if source else compose(base, target=shared).model
 
 
 def with_lines(corpus: Corpus, directions: Sequence[Direction]) -> list[Direction]:

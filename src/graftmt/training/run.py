@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -155,8 +155,12 @@ def run_stages(
     *,
     quiet: bool,
     say: Say,
+    trained_in: Callable[[int], Collection[str]] | None = None,
 ) -> RunState:
-    """Trains `parameters` of `model` through every stage that is not done yet; they end as the best of the last stage."""
+    """Trains `parameters` of `model` through every stage that is not done yet; they end as the best of the last stage.
+
+    `trained_in`: the names of those that a stage trains; all of them unless given.
+    """
     if config.sharded and not team.sharded:
         raise ConfigError("sharded=true is for training a base or a pack; leave it out here.")
     checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints, type(config), writes=team.first)
@@ -186,6 +190,9 @@ def run_stages(
     try:
         while True:
             stage = config.stages[state.stage]
+            names = parameters.keys() if trained_in is None else trained_in(state.stage)
+            for name, parameter in parameters.items():
+                parameter.requires_grad_(name in names)
             plan = batch_plan(config, prepared, state.stage, directions_of(stage))
             pairs, count = plan.sampler.pairs, len(plan.sampler.directions)
             where = f"stage {state.stage + 1} of {len(config.stages)}, {stage.name}: " if len(config.stages) > 1 else ""
@@ -223,6 +230,8 @@ def run_stages(
             latest = None
     finally:
         journal.close()
+        for parameter in parameters.values():
+            parameter.requires_grad_(True)
 
 
 def batch_plan(config: RunConfig, prepared: Prepared, number: int, directions: list[Direction]) -> BatchPlan:

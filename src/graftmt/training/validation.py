@@ -30,7 +30,9 @@ class Validator:
     max_length: int
     batch_tokens: int = 8192
     watched: list[Direction] = field(default_factory=list)
-    """Scored too, without counting: directions that training does not see."""
+    """Scored too, without counting: directions that training does not see …"""
+    watched_model: Transformer | None = None
+    """… by this model, where they have another one."""
 
     @classmethod
     def open(
@@ -43,24 +45,30 @@ class Validator:
         lines: int,
         max_length: int,
         watched: Sequence[Direction] = (),
+        watched_model: Transformer | None = None,
     ) -> Validator:
         languages = sorted({language for direction in (*directions, *watched) for language in direction})
         texts = corpus.texts(languages)
-        return cls(codec, tokenized, texts, list(directions), lines, max_length, watched=list(watched))
+        return cls(
+            codec, tokenized, texts, list(directions), lines, max_length, watched=list(watched), watched_model=watched_model
+        )
 
     def validate(self, model: Transformer, *, smoothing: float, precision: str, translate: bool) -> dict[str, Any]:
         """{"loss": …, "bleu": …, "chrf": …, "directions": {"en-fr": {…}}}: averages over the directions, and each.
 
         Where directions are watched, "watched" has their averages.
         """
+        other = self.watched_model or model
         model.eval()
+        other.eval()
         autocast = torch.autocast(model.device.type, torch.bfloat16, enabled=precision == "bf16")
         # Layers compiled for training run as they are here: other shapes and modes would be compiled anew.
         with torch.inference_mode(), autocast, torch.compiler.set_stance("force_eager"):
             rows = {direction: self._rows(direction) for direction in (*self.directions, *self.watched)}
-            scores = {str(d): {"loss": self._loss(model, d, rows[d], smoothing)} for d in rows}
-            if translate:
-                for direction, found in self._translate(model, rows).items():
+            scores = {str(d): {"loss": self._loss(other if d in self.watched else model, d, rows[d], smoothing)} for d in rows}
+            groups = [(model, self.directions), (other, self.watched)] if other is not model else [(model, list(rows))]
+            for each, directions in groups if translate else []:
+                for direction, found in self._translate(each, {d: rows[d] for d in directions}).items():
                     scores[str(direction)] |= found
         result = {**_averages(scores, self.directions), "directions": scores}
         return {**result, "watched": _averages(scores, self.watched)} if self.watched else result

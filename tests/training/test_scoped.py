@@ -1,0 +1,82 @@
+"""Components for trained directions only (`@trained`): learned last, on top of all else, and out of the way elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graftmt.base import Base
+from graftmt.packs import Pack, load_pack
+from graftmt.training import Stopped
+from graftmt.training.journal import read_log
+from graftmt.training.loop import Trainer
+from graftmt.translator import Translator
+
+Train = Callable[..., Pack]
+CASES = {
+    "source": ("embed", "embed + enc-adapters-all(4)@trained"),
+    "target": ("embed + dec-last-layer", "embed + dec-last-layer + enc-adapters-last(4)@trained"),
+}
+
+
+@pytest.fixture(scope="module")
+def base(graft_base: Callable[..., Path]) -> Base:
+    return Base.load(graft_base())
+
+
+@pytest.mark.parametrize("side", CASES)
+def test_other_directions_are_those_of_the_pack_without_them(base: Base, train_graft: Train, tmp_path: Path, side: str) -> None:
+    shared, scoped = CASES[side]
+    plain = train_graft(tmp_path / "plain", base, side, shared, steps=8, validate=True)
+    train_graft(tmp_path / "scoped", base, side, scoped, steps=8, validate=True)
+    pack = load_pack(tmp_path / "scoped" / "pack")
+    own = pack.scoped_names(base.model.config)
+    assert own == {name for name in pack.parameters if ".adapters." in name}
+    # What is learned first does not feel what comes later.
+    for name, parameter in plain.parameters.items():
+        assert torch.equal(parameter, pack.parameters[name]), name
+    assert all(pack.parameters[name].abs().max() > 0 for name in own if name.endswith("up.weight"))
+
+    ids = torch.arange(4, 16)[None]
+
+    def scores(other: str) -> list[torch.Tensor]:
+        direction = ("el", other) if side == "source" else (other, "el")
+        return [Translator(base, [each]).composition(*direction).model(ids, ids) for each in (plain, pack)]
+
+    assert torch.equal(*scores("fr"))
+    assert not torch.equal(*scores("en"))
+
+    log = read_log(tmp_path / "scoped" / "log.jsonl")
+    watched = [
+        {name: value for name, value in event.items() if name.endswith("/loss") and "en" not in name}
+        for event in log
+        if event["event"] == "validation" and event["stage"] == 1
+    ]
+    assert watched and all(entry == watched[0] for entry in watched)  # they stay as they are while the last stage trains
+    assert max(event["step"] for event in log if event["stage"] == 1) == 4
+
+
+def test_a_last_stage_that_was_stopped_goes_on_exactly(base: Base, train_graft: Train, tmp_path: Path) -> None:
+    recipe = CASES["source"][1]
+
+    class Stopping(Trainer):
+        def _update(self, *arguments: Any) -> Any:
+            loss = super()._update(*arguments)
+            if self.stage.name.endswith("scoped") and arguments[2] + 1 == 2:
+                self.request.deadline = 0.0
+            return loss
+
+    whole = train_graft(tmp_path / "whole", base, "source", recipe, steps=8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graftmt.training.run.Trainer", Stopping)
+        with pytest.raises(Stopped):
+            train_graft(tmp_path / "cut", base, "source", recipe, steps=8)
+    said: list[str] = []
+    again = train_graft(tmp_path / "cut", base, "source", recipe, steps=8, said=said)
+    assert any("going on from stage2-step00000002" in line for line in said)
+    assert all(torch.equal(whole.parameters[name], again.parameters[name]) for name in whole.parameters)
+    assert all(parameter.requires_grad for parameter in again.parameters.values())
