@@ -5,7 +5,7 @@
 Counted in sentence pairs a second, so that a smaller vocabulary does not inflate the figure. Each side is timed with every
 batch size of `--batch-tokens`, and its best counts. Batches are as varied in shape as those of real training: timing starts
 after `--warm-up` updates, which are other batches than those that are timed. "Packed" is what `packed: true`, `compile: true`
-give on a GPU: no padding, compiled layers, the step replayed as a CUDA graph.
+give on a GPU: no padding, compiled layers, the step replayed as a CUDA graph; "blocks" has attention by blocks besides.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ from graftmt.training.loop import aligned
 from graftmt.training.optimization import compile_layers, packed_loss, smoothed_loss
 
 RECIPES = ("embed", "embed + dec-last-layer + enc-adapters-last(1024)")
-WAYS = ("eager", "compiled", "packed")
+WAYS = ("eager", "compiled", "packed", "blocks")
+PACKED = ("packed", "blocks")
 PADDING = 1
 SMOOTHING = 0.1
 
@@ -169,7 +170,7 @@ class World:
         """How to make each: one model at a time is in memory."""
         arguments = self.arguments
         peers = () if arguments.no_peer else (False, True) if arguments.compile else (False,)
-        ways = arguments.ways or (WAYS if arguments.compile else WAYS[:1])
+        ways = arguments.ways or (WAYS[:3] if arguments.compile else WAYS[:1])
         sides: list[Callable[[], Side]] = [partial(self.hugging_face, compiled) for compiled in peers]
         sides += [partial(self.full, way) for way in ways]
         return sides + [partial(self.pack, recipe, way) for recipe in arguments.recipes for way in ways]
@@ -209,7 +210,7 @@ class World:
         model = Transformer.build(self.shape, self.arguments.vocabulary).to(self.arguments.device)
         loss, direction = self._loss(model, way), Direction("fr", "en")
         name = f"graftmt, all parameters, {way}"
-        return Side(name, loss, list(model.parameters()), self.tokenizer, direction, way == "packed")
+        return Side(name, loss, list(model.parameters()), self.tokenizer, direction, way in PACKED)
 
     def pack(self, recipe: str, way: str) -> Side:
         """On a base of the same size, held in bf16 where the arithmetic is."""
@@ -223,20 +224,21 @@ class World:
         direction = Direction(self.new, "en") if side == "source" else Direction("en", self.new)
         name = f"graftmt, {side} pack {recipe}, {way}"
         loss = self._loss(model.model, way)
-        return Side(name, loss, list(pack.parameters.values()), model.codec, direction, way == "packed")
+        return Side(name, loss, list(pack.parameters.values()), model.codec, direction, way in PACKED)
 
     def _loss(self, model: Transformer, way: str) -> Callable[[Any], Tensor]:
         model.set_dropout(0.1)
         model.train()
         compiled = way != "eager"
         if compiled:
-            compile_layers(model, one_shape=way == "packed")
+            compile_layers(model, one_shape=way in PACKED)
 
         def loss(batch: Batch) -> Tensor:
             source = aligned(batch.source, PADDING) if compiled else batch.source
             return smoothed_loss(model, source, batch.decoder_input, batch.labels, SMOOTHING, compiled)
 
-        return partial(packed_loss, model, smoothing=SMOOTHING, compiled=True) if way == "packed" else loss
+        packed = partial(packed_loss, model, smoothing=SMOOTHING, compiled=True, blocks=way == "blocks")
+        return packed if way in PACKED else loss
 
     def batches(self, side: Side, batch_tokens: int, count: int) -> list[Batch | PackedBatch]:
         """The first so many batches, on the device; all sides of one vocabulary get the same ones."""
@@ -288,7 +290,8 @@ def run(side: Side, world: World, batch_tokens: int, arguments: argparse.Namespa
         else:
             (loss(batch) / batch.target_tokens).backward()
         optimizer.step()
-        optimizer.zero_grad(set_to_none=not captured)
+        if not captured:
+            optimizer.zero_grad(set_to_none=True)
 
     def timed(part: Sequence[Batch | PackedBatch]) -> float:
         started = time.monotonic()

@@ -18,8 +18,11 @@ REHEARSALS = 3
 
 
 class CapturedStep:
-    """Forward and backward of a packed batch. Gradients are added to those that the parameters have, which must stay where
-    they are: `optimizer.zero_grad(set_to_none=False)`."""
+    """Forward and backward of a packed batch.
+
+    The parameters' gradients stay where they are from one replay to the next. A replay writes them anew or, where an update
+    takes several batches (`adding`), adds to them; `clear` is called before each update.
+    """
 
     def __init__(
         self,
@@ -27,28 +30,35 @@ class CapturedStep:
         parameters: Iterable[nn.Parameter],
         batch: PackedBatch,
         device: torch.device,
+        *,
+        adding: bool = False,
     ) -> None:
         self.batch = batch.to(device)
         self.scale = torch.full((), 1 / batch.target_tokens, device=device)
-        trained = list(parameters)
-        for parameter in trained:
-            parameter.grad = torch.zeros_like(parameter)
+        self.adding, self.trained = adding, list(parameters)
+        for parameter in self.trained:
+            parameter.grad = None
         beside = torch.cuda.Stream(device)
         beside.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(beside):
             for _ in range(REHEARSALS):
                 (loss(self.batch) * self.scale).backward()
         torch.cuda.current_stream(device).wait_stream(beside)
+        # A gradient that is there is added to; one that is not is made in the graph's own memory, and written at each replay.
+        for parameter in self.trained:
+            parameter.grad = torch.zeros_like(parameter) if adding else None
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.loss = loss(self.batch) * self.scale
             self.loss.backward()
-        for parameter in trained:
-            assert parameter.grad is not None
-            parameter.grad.zero_()
+
+    def clear(self) -> None:
+        """Makes the gradients ready for the next update."""
+        if self.adding:
+            torch._foreach_zero_([parameter.grad for parameter in self.trained if parameter.grad is not None])
 
     def __call__(self, batch: PackedBatch, tokens: int) -> Tensor:
-        """Adds the gradients of the batch's loss divided by `tokens`, and returns that."""
+        """The batch's loss divided by `tokens`, its gradients in place."""
         for own, other in zip(self.batch.tensors(), batch.tensors(), strict=True):
             own.copy_(other, non_blocking=True)
         self.scale.fill_(1 / tokens)

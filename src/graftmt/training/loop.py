@@ -141,7 +141,8 @@ class Trainer:
         self.model.train()
         batch = self.maker.make(*self.plan.pairs(0))
         assert isinstance(batch, PackedBatch)
-        self.captured = CapturedStep(self._loss, self.trained, batch, self.model.device)
+        adding = self.stage.accumulate > 1
+        self.captured = CapturedStep(self._loss, self.trained, batch, self.model.device, adding=adding)
         done = "compiled and recorded" if self.config.compile else "recorded"
         self.report.message(f"{done} in {time.monotonic() - started:.0f} s")
 
@@ -170,6 +171,8 @@ class Trainer:
         self.model.train()
         # Dropout is a function of (seed, stage, step) too: nothing of the random state needs to be stored.
         torch.manual_seed(mix_seed(self.stage_seed, step) + self.team.rank)
+        if self.captured is not None:
+            self.captured.clear()
         tokens = sum(batch.target_tokens for batch in update)
         total = torch.zeros((), device=self.model.device)
         for batch in update:
@@ -182,7 +185,8 @@ class Trainer:
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(self.stage, step + 1)
         optimizer.step()
-        optimizer.zero_grad(set_to_none=self.captured is None)
+        if self.captured is None:
+            optimizer.zero_grad(set_to_none=True)
         return total
 
     def _check(self, state: RunState) -> None:

@@ -36,9 +36,11 @@ def smoothed_loss(
     )
 
 
-def packed_loss(model: Transformer, batch: PackedBatch, smoothing: float, compiled: bool = False) -> Tensor:
-    """The same for sentences without padding between them."""
-    hidden = model.hidden_of_packed(batch.source, batch.target)
+def packed_loss(
+    model: Transformer, batch: PackedBatch, smoothing: float, compiled: bool = False, blocks: bool = False
+) -> Tensor:
+    """The same for sentences without padding between them; `blocks`: with attention by blocks, where layers are compiled."""
+    hidden = model.hidden_of_packed(batch.source, batch.target, blocks=blocks)
     labels = batch.labels[None]
     if model.projection.bias is None:
         return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing, compiled)
