@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = sorted(
     path
     for path in [*(ROOT / "configs").glob("*.yaml"), *(ROOT / "src").rglob("*.yaml")]
-    if not {"packs", "method"} & load_yaml(path).keys()  # those of `add` and `retrain`
+    if "experiments" not in path.parts and not {"packs", "method"} & load_yaml(path).keys()  # those are of other commands
 )
 
 

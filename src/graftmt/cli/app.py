@@ -10,7 +10,21 @@ from typing import Annotated
 import typer
 
 from graftmt import __version__
-from graftmt.cli import add, augment, compare, demo, evaluate, inspect, prepare, recipes, retrain, train, translate, verify
+from graftmt.cli import (
+    add,
+    augment,
+    compare,
+    demo,
+    evaluate,
+    experiment,
+    inspect,
+    prepare,
+    recipes,
+    retrain,
+    train,
+    translate,
+    verify,
+)
 from graftmt.errors import GraftError
 
 app = typer.Typer(
@@ -48,6 +62,7 @@ app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
 app.command("inspect")(inspect.inspect)
 app.command("recipes")(recipes.recipes)
+app.add_typer(experiment.app, name="experiment")
 
 
 def main() -> None:
