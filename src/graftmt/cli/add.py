@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, show_samples, speaker, stoppable
+from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, FreshRun, Minutes, show_samples, speaker, stoppable
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ def add(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The pack goes here too: a folder, or one file X.graftpack.")
     ] = None,
-    steps: Annotated[int | None, typer.Option("--steps", min=1, help="Updates; some 8 passes as source, 20 as target, unless given.")] = None,
-    minutes: Annotated[
-        float | None, typer.Option(min=0, help="Stop cleanly after so many minutes; the same command goes on from there.")
+    steps: Annotated[
+        int | None, typer.Option("--steps", min=1, help="Updates; some 8 passes as source, 20 as target, unless given.")
     ] = None,
+    minutes: Minutes = None,
     merges: Annotated[
         int | None, typer.Option("--merges", min=1, help="BPE merges of the new vocabulary, per language; 4000 unless given.")
     ] = None,
@@ -96,9 +96,7 @@ def add(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Look at the text and say what training would cost; train nothing.")
     ] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")
-    ] = False,
+    fresh: FreshRun = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the result.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, BatchTokens, Beam, Device, Packs, Precision, parse_packs, speaker
+from graftmt.cli.common import AsJson, BaseFolder, BatchTokens, Beam, Device, Packs, Precision, Quiet, parse_packs, speaker
 
 if TYPE_CHECKING:
     from graftmt.augmentation import AugmentResult
@@ -67,7 +67,7 @@ def augment(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over, also where there is a result or unfinished work.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a corpus in which a new language is paired with all languages of a base, for better zero-shot translation.

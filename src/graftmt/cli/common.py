@@ -53,6 +53,13 @@ Tokenize = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option("--minutes", min=0, help="Stop cleanly after so many minutes; the same command goes on from there."),
+]
+FreshRun = Annotated[bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")]
+PrintConfig = Annotated[bool, typer.Option("--dry-run", help="Check and print the resolved configuration; train nothing.")]
 
 
 def parse_packs(values: list[str] | None) -> dict[str, Path] | list[Path]:

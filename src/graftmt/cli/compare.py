@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Tokenize
+from graftmt.cli.common import AsJson, Quiet, Tokenize
 
 
 def compare(
@@ -17,7 +17,7 @@ def compare(
     resamples: Annotated[int, typer.Option("--resamples", "-n", min=1, help="How often the lines are drawn again.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=1, help="Of these draws; sacreBLEU's own unless given.")] = 12345,
     tokenize: Tokenize = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell real differences between two evaluations from chance: paired bootstrap, for BLEU and chrF.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Beam, Device, show_samples, speaker, stoppable
+from graftmt.cli.common import AsJson, Beam, Device, Quiet, show_samples, speaker, stoppable
 
 
 def demo(
@@ -27,7 +27,7 @@ def demo(
     ] = None,
     beam: Beam = 5,
     device: Device = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what graftmt does, on text made from CLDR: dates, units, currencies, lists of places and languages.

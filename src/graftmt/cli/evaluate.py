@@ -19,6 +19,7 @@ from graftmt.cli.common import (
     MaxLength,
     Packs,
     Precision,
+    Quiet,
     SourcePack,
     TargetPack,
     Tokenize,
@@ -69,7 +70,7 @@ def evaluate(
     batch: BatchTokens = 0,
     device: Device = "auto",
     dtype: Precision = "fp32",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Score base and packs on many directions: BLEU and chrF with sacreBLEU's signatures, and the share of translations that

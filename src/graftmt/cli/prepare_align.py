@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, Quiet
 
 
 def align(
@@ -34,7 +34,7 @@ def align(
         typer.Option("--temp", help="Folder for temporary files, about half the text; default: beside the output."),
     ] = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Join bilingual corpora through their English side into one multi-parallel corpus; each English line is there once.
 

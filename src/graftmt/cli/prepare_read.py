@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, Quiet
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ MaxRatio = Annotated[
     float, typer.Option("--max-ratio", help="A file that unfolds to more than so many times its size is refused as a bomb.")
 ]
 MaxSize = Annotated[str, typer.Option("--max-size", help="So is a file or an archive that unfolds to more than this.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 RATIO, SIZE = 200.0, "200GB"
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, Quiet
 
 
 def split(
@@ -36,7 +36,7 @@ def split(
     seed: Annotated[int, typer.Option("--seed", help="Another seed holds out other lines.")] = 1,
     name: Annotated[str, typer.Option("--split", help="The split to take them out of.")] = "train",
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Hold out lines for validation and testing; training lines with the same letters in any language are left out.
 

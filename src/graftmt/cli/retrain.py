@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, speaker, stoppable
+from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, speaker, stoppable
 
 
 def retrain(
@@ -37,16 +37,10 @@ def retrain(
             "new data comes 5 times as often (method=…).",
         ),
     ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Stop cleanly after so many minutes; the same command goes on from there.")
-    ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check and print the resolved configuration; train nothing.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    minutes: Minutes = None,
+    fresh: FreshRun = False,
+    dry_run: PrintConfig = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Re-train a base with new languages, as the paper's baselines do: a new shared vocabulary, then all weights on all text.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, speaker, stoppable
+from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, speaker, stoppable
 
 
 def train(
@@ -16,16 +16,10 @@ def train(
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Changes to it: run=runs/x seed=2 stages.0.steps=500 model.size=tiny")
     ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Stop cleanly after so many minutes; the same command goes on from there.")
-    ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check and print the resolved configuration; train nothing.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    minutes: Minutes = None,
+    fresh: FreshRun = False,
+    dry_run: PrintConfig = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a base: a multilingual Transformer and its vocabulary, from a folder of line-aligned text.
