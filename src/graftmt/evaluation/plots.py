@@ -29,7 +29,7 @@ def plot_curves(
     """Draws one line per series of (x, y) points, with a legend."""
     if not any(series.values()):
         raise DataError(f"{title}: there are no points to draw in {len(series)} series; nothing was written to {path}.")
-    figure = _figure(width=7.0, height=4.5)
+    figure = new_figure(width=7.0, height=4.5)
     axes = figure.add_subplot()
     for name, points in series.items():
         # A lone point is invisible as a line.
@@ -38,7 +38,7 @@ def plot_curves(
     axes.set(title=title, xlabel=x_label, ylabel=y_label)
     axes.grid(alpha=0.3)
     axes.legend()
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 MEAN = "mean"
@@ -62,7 +62,7 @@ def plot_matrix(
     if not values:
         raise DataError(f"{title}: there are no directions to draw; nothing was written to {path}.")
     sources, targets, grid = matrix_grid(values, order=order, margins=margins)
-    figure = _figure(width=2.5 + 0.6 * len(targets), height=1.5 + 0.5 * len(sources))
+    figure = new_figure(width=2.5 + 0.6 * len(targets), height=1.5 + 0.5 * len(sources))
     axes = figure.add_subplot()
     lowest, highest = scale or (float(np.nanmin(grid)), float(np.nanmax(grid)))
     image = axes.imshow(grid, cmap="viridis", aspect="auto", vmin=lowest, vmax=highest)
@@ -79,7 +79,7 @@ def plot_matrix(
         # viridis is dark where values are low
         colour = "white" if value <= middle else "black"
         axes.text(column, row, f"{value:.1f}", ha="center", va="center", color=colour)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def matrix_grid(
@@ -103,7 +103,7 @@ def matrix_grid(
     return [*sources, MEAN], [*targets, MEAN], grid
 
 
-def _figure(*, width: float, height: float) -> Figure:
+def new_figure(*, width: float, height: float) -> Figure:
     """A figure of our own on the Agg canvas: pyplot would keep global state and might look for a display."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -118,7 +118,7 @@ def _figure(*, width: float, height: float) -> Figure:
     return figure
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     with atomic_file(path) as temporary:
         # The temporary name does not end in .png, so the format is said.
         figure.savefig(temporary, format="png")

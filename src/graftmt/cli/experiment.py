@@ -1,0 +1,331 @@
+"""`graftmt experiment`: the paper's tables and figures run, listed and reported."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graftmt.cli import experiment_report
+from graftmt.cli.common import AsJson, Minutes, Quiet, speaker
+from graftmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graftmt.experiments.planning import Request
+    from graftmt.experiments.profiles import Profile
+
+app = typer.Typer(
+    help="The paper's tables and figures as experiments: run what is missing, see what there is, compare with what is printed.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ProfileName = Annotated[
+    str, typer.Argument(metavar="PROFILE", help="docs, ted, paracrawl, demo, or the path of a YAML file like them.")
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Changes to the profile: packs.source.steps=600 evaluation.beam=5 augmentation.teacher=3; see docs/experiments.md."
+    ),
+]
+Tables = Annotated[str | None, typer.Option("--tables", "-t", help="Numbers of the paper's tables: 2,3,4.")]
+Figures = Annotated[str | None, typer.Option("--figures", "-f", help="Numbers of its figures: 3,4.")]
+Rows = Annotated[
+    str | None,
+    typer.Option("--rows", help="Only rows of these models, by the paper's bold numbers: 7,12; 14+31 for two composed."),
+]
+Languages = Annotated[
+    str | None, typer.Option("--languages", "-l", help="New languages, such as el,uk, instead of those of the tables' columns.")
+]
+Seeds = Annotated[str, typer.Option("--seeds", help="Each model once with each of these; bases have the profile's.")]
+CorpusFolder = Annotated[Path | None, typer.Option("--corpus", "-c", help="The corpus folder, instead of the profile's.")]
+Bases = Annotated[
+    list[str] | None,
+    typer.Option("--base", "-b", help="4=FOLDER: a base that is there, to be taken for model (4); may be repeated."),
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where results go; runs/experiments/PROFILE unless given.")]
+
+
+@app.command("run")
+def run(
+    profile: ProfileName,
+    overrides: Overrides = None,
+    *,
+    tables: Tables = None,
+    figures: Figures = None,
+    rows: Rows = None,
+    languages: Languages = None,
+    seeds: Seeds = "1",
+    minutes: Minutes = None,
+    corpus: CorpusFolder = None,
+    base: Bases = None,
+    output: Output = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, in which order; do nothing.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train and score what rows of the paper's tables and points of its figures still lack.
+
+    A profile says on which corpus, with which languages and for how long: docs (software documentation, one H200), ted and
+    paracrawl (as in the paper), demo (minutes on a CPU, nothing needed). Jobs come in an order in which nothing stands before
+    what it needs: bases, packs on one resident base, compositions and pivots of these, bilingual models, re-training.
+
+    Each job leaves one small file, OUTPUT/results/JOB.json: scores with signatures, seconds, parameters, the fingerprint and
+    scores of its base, and, for packs, that the base is unchanged. Stopped or killed at any moment, the same command goes on;
+    a job with a result is never done again. A job that fails is recorded with its message, the others go on, and the
+    exit code is 1.
+
+    Examples:
+
+    graftmt experiment run demo --tables 2,4 --rows 7,30
+
+    graftmt experiment run docs --tables 2,3,4 --languages el,uk --corpus corpus --minutes 25
+
+    graftmt experiment run docs --figures 4 --corpus corpus --base 4=runs/docs-base/base packs.source.steps=600
+    """
+    from graftmt.experiments.listing import job_states
+    from graftmt.experiments.making import RunOptions
+    from graftmt.experiments.planning import make_plan
+    from graftmt.experiments.profiles import load_profile
+    from graftmt.experiments.running import run_experiments
+    from graftmt.experiments.store import Store
+
+    say = speaker(quiet)
+    chosen = load_profile(profile, overrides or ())
+    bases = _bases(base)
+    folder = output or _output(chosen)
+    given = [*bases, *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
+    plan = make_plan(chosen, _request(tables, figures, rows, languages, seeds, given))
+    store = Store(folder)
+    if dry_run:
+        jobs = job_states(chosen, plan, store)
+        if as_json:
+            print(json.dumps({"output": str(folder), "jobs": jobs}, ensure_ascii=False))
+        else:
+            _show_jobs(chosen, jobs)
+        return
+    text = _corpus(chosen, corpus, folder, say)
+    if chosen.corpus.provided == "demo" and DEMO_BASE not in bases:
+        bases[DEMO_BASE] = _demo_base(folder)
+    outcome = run_experiments(
+        chosen, plan, RunOptions(output=folder, corpus=text, bases=bases, minutes=minutes, quiet=quiet), say
+    )
+    left = [job.key for job in plan.jobs if not store.is_done(job, chosen) and job.key not in outcome.skipped]
+    if as_json:
+        document = {
+            "output": str(folder),
+            "done": outcome.done,
+            "failed": outcome.failed,
+            "skipped": outcome.skipped,
+            "left": left,
+            "stopped": outcome.stopped or None,
+        }
+        print(json.dumps(document, ensure_ascii=False))
+    else:
+        _say_outcome(outcome.done, outcome.failed, outcome.skipped, left, outcome.stopped, folder)
+    raise typer.Exit(outcome.exit_code or (1 if outcome.failed else 0))
+
+
+@app.command("list")
+def list_rows(
+    profile: ProfileName,
+    overrides: Overrides = None,
+    *,
+    tables: Tables = None,
+    figures: Figures = None,
+    rows: Rows = None,
+    languages: Languages = None,
+    seeds: Seeds = "1",
+    base: Bases = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the rows of the paper's tables and figures: what is done, what is missing, and how long it may take.
+
+    Without --tables and --figures, all that the profile's part of the paper has. Minutes are those that such jobs took here;
+    until there are some, those that the profile states.
+
+    Example: graftmt experiment list docs --tables 2,3,4 --languages el,uk
+    """
+    from graftmt.experiments import definitions
+    from graftmt.experiments.listing import job_states, row_states
+    from graftmt.experiments.planning import make_plan
+    from graftmt.experiments.profiles import load_profile
+    from graftmt.experiments.store import Store
+
+    chosen = load_profile(profile, overrides or ())
+    given = [*_bases(base), *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
+    request = _request(tables, figures, rows, languages, seeds, given, needed=False)
+    if not request.tables and not request.figures:
+        request = replace(
+            request,
+            tables=tuple(n for n, one in definitions.tables().items() if one.corpus == chosen.paper),
+            figures=tuple(n for n, one in definitions.figures().items() if one.corpus == chosen.paper),
+        )
+    store = Store(output or _output(chosen))
+    plan = make_plan(chosen, request)
+    found, jobs = row_states(chosen, plan, store), job_states(chosen, plan, store)
+    if as_json:
+        print(
+            json.dumps({"profile": chosen.name, "output": str(store.folder), "rows": found, "jobs": jobs}, ensure_ascii=False)
+        )
+    else:
+        _show_rows(chosen, found, jobs, store.folder)
+
+
+app.command("report")(experiment_report.report)
+
+
+# What the options mean
+
+DEMO_BASE = 4
+"""The model that the shipped base stands for: English-centric, then multi-parallel."""
+
+
+def _request(
+    tables: str | None,
+    figures: str | None,
+    rows: str | None,
+    languages: str | None,
+    seeds: str,
+    bases: list[int],
+    *,
+    needed: bool = True,
+) -> Request:
+    from graftmt.experiments.planning import Request
+
+    request = Request(
+        tables=_integers(tables, "--tables"),
+        figures=_integers(figures, "--figures"),
+        rows=tuple(_items(rows)),
+        languages=None if languages is None else tuple(_items(languages)),
+        seeds=_integers(seeds, "--seeds"),
+        bases=tuple(bases),
+    )
+    if needed and not request.tables and not request.figures:
+        raise ConfigError("say what to run: --tables 2,3,4, --figures 3, or both; `graftmt experiment list PROFILE` shows all.")
+    if not request.seeds:
+        raise ConfigError("--seeds is empty; give at least one, such as 1.")
+    return request
+
+
+def _items(text: str | None) -> list[str]:
+    return list(dict.fromkeys(item.strip() for item in (text or "").split(",") if item.strip()))
+
+
+def _integers(text: str | None, option: str) -> tuple[int, ...]:
+    for item in _items(text):
+        if not item.isdecimal():
+            raise ConfigError(f"{option} {text}: {item!r} is not a number; write numbers with commas, such as 2,3.")
+    return tuple(int(item) for item in _items(text))
+
+
+def _bases(values: list[str] | None) -> dict[int, Path]:
+    found: dict[int, Path] = {}
+    for value in values or []:
+        match = re.fullmatch(r"(\d+)=(.+)", value)
+        if match is None:
+            raise ConfigError(f"--base {value}: expected the number of a model and a folder, such as 4=runs/docs/base.")
+        folder = Path(match[2])
+        if not (folder / "base.json").is_file():
+            raise ConfigError(f"--base {value}: there is no base in {folder}; make one with `graftmt train`.")
+        found[int(match[1])] = folder
+    return found
+
+
+def _output(profile: Profile) -> Path:
+    return Path("runs/experiments") / profile.name
+
+
+def _corpus(profile: Profile, given: Path | None, output: Path, say: Any) -> Path:
+    """The folder given, the profile's own, or text made here."""
+    if given is None and profile.corpus.provided == "demo":
+        from graftmt.demo.run import make_corpus
+
+        return make_corpus(output / "corpus", 1, lambda text: None)
+    folder = given or profile.corpus.folder
+    if folder is None or not folder.is_dir():
+        how = "".join(f"\n  {command}" for command in profile.corpus.made_by)
+        raise ConfigError(
+            f"there is no corpus folder {folder}; give it with --corpus FOLDER." + (f" It is made by:{how}" if how else "")
+        )
+    return folder
+
+
+def _demo_base(output: Path) -> Path:
+    from graftmt.demo.run import copy_shipped_base
+
+    folder = output / "bases" / str(DEMO_BASE)
+    if not (folder / "base.json").is_file():
+        copy_shipped_base(folder)
+    return folder
+
+
+# What is shown
+
+
+def _show_jobs(profile: Profile, jobs: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=f"{profile.title}: {len(jobs)} jobs, in this order", title_justify="left")
+    for name in ("job", "state", "minutes"):
+        table.add_column(name, justify="right" if name == "minutes" else "left")
+    for job in jobs:
+        state = "done" if job["done"] else f"failed: {job['failed']}" if job["failed"] else "to do"
+        table.add_row(job["job"], escape(state), "" if job["done"] else _minutes(job["minutes"]))
+    console = Console()
+    console.print(table)
+    console.print(_total([job["minutes"] for job in jobs if not job["done"]]), highlight=False)
+
+
+def _show_rows(profile: Profile, rows: list[dict[str, Any]], jobs: list[dict[str, Any]], folder: Path) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=f"{profile.title}, in {folder}", title_justify="left")
+    for name in ("", "model", "row", "done", "minutes left"):
+        table.add_column(name, justify="right" if name in ("model", "done", "minutes left") else "left")
+    for row in rows:
+        state = f"{len(row['done'])}/{len(row['jobs'])}" if row["jobs"] else "–"
+        state += " (failed)" if row["failed"] else ""
+        label = f"{row['label']} (not here: {row['not_here']})" if row["not_here"] else row["label"]
+        table.add_row(row["where"], row["number"], escape(label), state, _minutes(row["minutes"]) if row["missing"] else "")
+    console = Console()
+    console.print(table)
+    console.print(_total([job["minutes"] for job in jobs if not job["done"]]), highlight=False)
+
+
+def _minutes(minutes: float | None) -> str:
+    return "?" if minutes is None else f"{minutes:.1f}" if minutes < 10 else f"{minutes:.0f}"
+
+
+def _total(minutes: list[Any]) -> str:
+    if not minutes:
+        return "Everything is done."
+    unknown = minutes.count(None)
+    if unknown == len(minutes):
+        return f"{unknown} jobs to do; how long they take is not known yet."
+    known = sum(one for one in minutes if one is not None)
+    more = f", and {unknown} of which nothing is known yet" if unknown else ""
+    return f"{len(minutes)} jobs to do: about {_minutes(known)} minutes{more}."
+
+
+def _say_outcome(
+    done: list[str], failed: dict[str, str], skipped: dict[str, str], left: list[str], stopped: str, folder: Path
+) -> None:
+    for job, reason in skipped.items():
+        print(f"left out: {job}: {reason}", file=sys.stderr)
+    for job, message in failed.items():
+        print(f"failed: {job}: {message}", file=sys.stderr)
+    if stopped:
+        print(f"graftmt: {stopped}; everything is saved. The same command goes on from here.", file=sys.stderr)
+    print(f"{len(done)} jobs done now, {len(failed)} failed, {len(left)} left; results in {folder / 'results'}")

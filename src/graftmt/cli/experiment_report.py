@@ -1,0 +1,117 @@
+"""`graftmt experiment report`: the paper's tables and figures with our results beside what is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graftmt.cli.common import AsJson
+from graftmt.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from graftmt.experiments.reporting.content import Report
+
+
+def report(
+    profile: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PROFILE", help="Whose results, as for `experiment run`; not needed where a folder has those of one."
+        ),
+    ] = None,
+    *,
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", "-r", help="Where `experiment run` put them; runs/experiments/PROFILE unless given."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the report goes; RESULTS/report unless given.")
+    ] = None,
+    tables: Annotated[
+        str | None,
+        typer.Option("--tables", "-t", help="Numbers of the paper's tables, 2,3,4; all that have a result unless given."),
+    ] = None,
+    figures: Annotated[
+        str | None, typer.Option("--figures", "-f", help="Numbers of its figures, 3,4; all that have a result unless given.")
+    ] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", "-m", help="chrf or bleu: for the headline, figures and findings; tables have both.")
+    ] = "chrf",
+    agreement: Annotated[
+        bool, typer.Option("--agreement", help="Also print how far our order of the models is the paper's.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the paper's tables and figures with our results beside what is printed, from the results that there are.
+
+    OUTPUT gets README.md, which opens with the headline table and figure, table-NN.md and table-NN.tex for each table,
+    trade-off.png, figure-N.png, and results.json for scripts. What was not run says so; a job that failed is shown with its
+    message; results on different bases are never averaged, and marked.
+
+    Example: graftmt experiment report docs
+
+    Example: graftmt experiment report --results runs/experiments/docs -o docs/results/docs --tables 2,3,4 --agreement
+    """
+    from rich.console import Console
+
+    from graftmt.experiments.profiles import load_profile
+    from graftmt.experiments.reporting import write_report
+    from graftmt.experiments.reporting.content import document
+
+    if metric not in ("chrf", "bleu"):
+        raise ConfigError(f"--metric is {metric!r}{nearest(metric, ('chrf', 'bleu')) or '.'} Expected chrf or bleu.")
+    if results is None and profile is None:
+        raise ConfigError("say whose results: a profile, such as docs, or the folder that they are in with --results.")
+    if profile is not None and profile.endswith((".yaml", ".yml")):
+        profile = load_profile(profile).name
+    folder = results or Path("runs/experiments") / (profile or "")
+    made, written = write_report(
+        folder,
+        output or folder / "report",
+        profile=profile,
+        tables=_numbers("--tables", tables),
+        figures=_numbers("--figures", figures),
+        metric="bleu" if metric == "bleu" else "chrf",
+    )
+    if as_json:
+        print(json.dumps({**document(made), "files": [str(path) for path in written]}, ensure_ascii=False))
+        return
+    if agreement:
+        _show_agreement(Console(), made)
+    for path in written:
+        print(path)
+
+
+def _numbers(option: str, text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    items = [item.strip() for item in text.split(",") if item.strip()]
+    if not items or not all(item.isdecimal() for item in items):
+        raise ConfigError(f"{option} {text!r}: write numbers with commas, such as 2,3.")
+    return list(dict.fromkeys(map(int, items)))
+
+
+def _show_agreement(console: Console, made: Report) -> None:
+    from rich.table import Table
+
+    from graftmt.experiments.reporting.index import AGREEMENT_COLUMNS, FINDING_COLUMNS, agreement_rows, finding_rows
+
+    for title, columns, rows in (
+        ("The paper's findings", FINDING_COLUMNS, finding_rows(made.findings)),
+        ("Kendall's tau between the paper's order of the rows and ours", AGREEMENT_COLUMNS, agreement_rows(made.agreements)),
+    ):
+        if not rows:
+            continue
+        table = Table(title=title, title_justify="left")
+        for name in columns:
+            table.add_column(name)
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+    if not made.findings and not made.agreements:
+        console.print("Too few models have been run to compare their order with the paper's.")

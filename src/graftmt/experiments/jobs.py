@@ -1,0 +1,175 @@
+"""A job: one model of the paper, or two combined, to be trained and scored here; what it needs first. Layer 7."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from graftmt.data import Direction
+from graftmt.experiments.definitions import Model, Trains, models
+from graftmt.experiments.profiles import Profile
+
+Kind = Literal["model", "composition", "pivot", "size"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One thing to train or to combine, and to score: one result file."""
+
+    kind: Kind
+    model: int | None = None
+    source: int | None = None
+    target: int | None = None
+    initial: int | None = None
+    """The base of its packs, where it is not the one that they name."""
+    plus: str | None = None
+    """A component more than the model's recipe has."""
+    languages: tuple[str, ...] = ()
+    """The new ones; of compositions and bilingual models source and target, of bases none."""
+    seed: int = 1
+    lines: int | None = None
+    """Of training text, where they are limited."""
+
+    @property
+    def key(self) -> str:
+        """The name of its result: model-7-el-seed1, compose-14+31-el-uk-seed1, model-4."""
+        words: list[str] = [{"composition": "compose"}.get(self.kind, self.kind)]
+        words.append(f"{self.source}+{self.target}" if self.model is None else str(self.model))
+        together = self.model is not None and trained(self).trains != "bilingual"
+        words += ["+".join(self.languages)] if together and self.languages else self.languages
+        if self.initial is not None:
+            words.append(f"on{self.initial}")
+        if self.plus is not None:
+            words.append(re.sub(r"[^\w]+", "-", self.plus))
+        if self.lines is not None:
+            words.append(str(self.lines))
+        if self.languages:
+            words.append(f"seed{self.seed}")
+        return "-".join(words)
+
+
+def trained(job: Job) -> Model:
+    """The model that is trained for a job: the one that `(44) + pivot` or `(59) @100k steps` is about, otherwise its own."""
+    assert job.model is not None
+    found = models()[job.model]
+    if found.trains == "none" and found.initial is not None and found.updates is None:
+        return models()[found.initial]
+    return found
+
+
+def trains(job: Job) -> Trains | Literal["composition"]:
+    """What kind of training a job is; a checkpoint after fewer updates is a training of the same kind, cut short."""
+    if job.model is None:
+        return "composition"
+    model = trained(job)
+    if model.trains == "none" and model.initial is not None:
+        return models()[model.initial].trains
+    return model.trains
+
+
+def initial_of(job: Job) -> int | None:
+    """The number of the base that a job's model starts from."""
+    if job.model is None:
+        assert job.source is not None
+        return job.initial if job.initial is not None else models()[job.source].initial
+    model = trained(job)
+    if model.updates is not None and model.initial is not None:
+        model = models()[model.initial]
+    return job.initial if job.initial is not None else model.initial
+
+
+# What a job needs first
+
+
+def needs(job: Job, profile: Profile) -> list[Job]:
+    """The jobs whose models must be there: its base, the teacher of its text, the packs or models that it combines."""
+    if job.kind == "composition" or (job.kind == "pivot" and job.model is None):
+        source, target = job.languages
+        return [
+            pack_job(number, language, job.seed, profile, initial=job.initial)
+            for number, language in ((job.source, source), (job.target, target))
+            if number is not None
+        ]
+    kind = trains(job)
+    if job.kind == "pivot":
+        if kind == "bilingual":
+            return [replace(job, kind="model", languages=hop) for hop in hops(Direction(*job.languages), profile.pivot)]
+        return [replace(job, kind="model", model=trained(job).id)]
+    if kind == "base":
+        return []
+    found = []
+    start = initial_of(job)
+    if start is not None:
+        found.append(base_job(start))
+    teacher = profile.augmentation.teacher
+    if trained(job).data.back_translated and teacher is not None and teacher != start:
+        found.append(base_job(teacher))
+    return found
+
+
+def hops(direction: Direction, pivot: str) -> list[Direction]:
+    if pivot in direction:
+        return [direction]
+    return [Direction(direction.source, pivot), Direction(pivot, direction.target)]
+
+
+def base_job(number: int) -> Job:
+    return Job(kind="model", model=number)
+
+
+def pack_job(number: int, language: str, seed: int, profile: Profile, *, initial: int | None = None) -> Job:
+    """The pack of a model for a language: its own, or the one that it shares with others."""
+    together = _together(models()[number], profile)
+    languages = together if len(models()[number].languages) > 1 and language in together else (language,)
+    return Job(kind="model", model=number, languages=languages, seed=seed, initial=initial)
+
+
+def _together(model: Model, profile: Profile) -> tuple[str, ...]:
+    """The new languages that a model has at once; of the paper's, those that the profile has."""
+    return tuple(language for language in profile.new if language in model.languages)
+
+
+# What is scored
+
+
+def directions_of(job: Job, profile: Profile) -> list[Direction]:
+    """All directions that a job is scored in, so that any table can be filled from its result."""
+    old = (profile.pivot, *profile.others)
+    if job.model is None:
+        return [Direction(*job.languages)]
+    kind = trains(job)
+    if kind == "bilingual":
+        return [Direction(*job.languages)]
+    if kind == "pack":
+        pairs = [(new, other) for new in job.languages for other in old]
+        return [Direction(*(pair if trained(job).side == "source" else pair[::-1])) for pair in pairs]
+    known = (*old, *job.languages)
+    return [Direction(a, b) for a in known for b in known if a != b]
+
+
+# In which order
+
+
+def in_order(wanted: Sequence[Job], profile: Profile) -> tuple[Job, ...]:
+    """Bases, then packs base by base, what they are combined to, then what is costly; and all that these need."""
+    found: dict[Job, None] = {}
+
+    def add(job: Job) -> None:
+        for needed in needs(job, profile):
+            add(needed)
+        found.setdefault(job)
+
+    for job in wanted:
+        add(job)
+    return tuple(sorted(found, key=lambda job: (_rank(job), initial_of(job) or 0)))
+
+
+def _rank(job: Job) -> int:
+    kind = trains(job)
+    if kind == "base":
+        return 0 if job.kind == "model" else 2
+    if kind in ("pack", "composition"):
+        return 1 if kind == "pack" else 2
+    return (3 if kind == "bilingual" else 5) + (job.kind == "pivot")

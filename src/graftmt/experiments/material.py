@@ -1,0 +1,131 @@
+"""The text that a job's model trains on: the corpus itself, some of its lines, or what augmentation makes of it. Layer 7."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from graftmt.augmentation import Spec, augment_training
+from graftmt.base import Base
+from graftmt.data import Corpus
+from graftmt.errors import DataError
+from graftmt.files import atomic_folder, read_json, write_json
+from graftmt.text import train_subwords
+from graftmt.training import SubwordConfig
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Material:
+    """Text for one pack."""
+
+    train: Corpus
+    partners: tuple[str, ...]
+    seconds: float = 0.0
+    """That augmentation took, whenever it was."""
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """Who back-translates: a base folder, and the base itself where it is resident."""
+
+    folder: Path
+    fingerprint: str
+    resident: Base | None
+    dtype: str
+    beam: int
+    device: str
+
+
+def augmented(
+    train: Corpus,
+    spec: Spec,
+    new: Sequence[str],
+    base: Path,
+    teacher: Teacher,
+    folder: Path,
+    *,
+    seed: int,
+    quiet: bool,
+    say: Say,
+) -> Material:
+    """Made once for all packs that take it; killed, it goes on where it was."""
+    name = f"{'+'.join(new)}-{spec}-seed{seed}" + (f"-{teacher.fingerprint[:12]}" if spec.back_translated else "")
+    output, note = folder / name, folder / f"{name}.json"
+    started = time.monotonic()
+    corpus = augment_training(
+        train,
+        spec=str(spec),
+        new=new,
+        base=base,
+        folder=output,
+        resident=teacher.resident,
+        teacher=None if teacher.resident is not None else teacher.folder,
+        beam=teacher.beam,
+        seed=seed,
+        device=teacher.device,
+        dtype=teacher.dtype,
+        quiet=quiet,
+        say=say,
+    )
+    if not note.is_file():
+        write_json(note, {"seconds": round(time.monotonic() - started, 1)})
+    partners = tuple(language for language in corpus.languages if language not in new)
+    return Material(corpus, partners, read_json(note, "the time of the augmentation")["seconds"])
+
+
+def pairs_in(corpus: Corpus, first: str, second: str) -> list[int]:
+    """Numbers of the lines, from 0, that have text in both."""
+    both = zip(corpus.lines(first), corpus.lines(second), strict=True)
+    return [number for number, pair in enumerate(both) if pair[0].strip() and pair[1].strip()]
+
+
+def subset(train: Corpus, valid: Corpus, pair: tuple[str, str], lines: int, folder: Path, *, seed: int) -> Path:
+    """A corpus folder with so many line pairs of two languages, and all of their validation text.
+
+    A smaller one of the same seed is part of a larger one.
+    """
+    output = folder / f"{'-'.join(sorted(pair))}-{lines}-seed{seed}"
+    if output.is_dir():
+        return output
+    both = np.array(pairs_in(train, *pair))
+    if lines > len(both):
+        raise DataError(f"{train.folder} has {len(both):,} line pairs of {'-'.join(pair)}; {lines:,} were to be chosen.")
+    mark = hashlib.sha256(f"{seed} {' '.join(sorted(pair))}".encode()).digest()
+    chosen = set(both[np.random.default_rng(int.from_bytes(mark[:16], "big")).permutation(len(both))[:lines]].tolist())
+    with atomic_folder(output) as temporary:
+        for language in pair:
+            kept = (line for number, line in enumerate(train.lines(language)) if number in chosen)
+            _write(temporary / f"train.{language}.txt", kept)
+            _write(temporary / f"{valid.split}.{language}.txt", valid.lines(language))
+    return output
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8") as handle:
+        handle.writelines(f"{line}\n" for line in lines)
+
+
+def shared_subwords(train: Corpus, languages: Sequence[str], options: SubwordConfig, folder: Path, say: Say) -> Path:
+    """One vocabulary for all packs of the same languages, made once from all of their text."""
+    merges = options.merges * len(languages)
+    path = folder / f"{'+'.join(languages)}-{merges}.model"
+    if not path.is_file():
+        say(f"making a vocabulary of {merges:,} merges for {', '.join(languages)} …")
+        texts = {language: train.lines(language) for language in languages}
+        made = train_subwords(
+            texts,
+            merges=merges,
+            temperature=options.temperature,
+            min_character_count=options.min_character_count,
+            byte_fallback=options.byte_fallback,
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made.save(path)
+    return path

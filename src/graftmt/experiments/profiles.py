@@ -1,0 +1,215 @@
+"""A profile: on what corpus, with which languages and for how long the paper's models are trained here. Layer 7.
+
+`profiles/` has those that come with graftmt: docs, ted, paracrawl and demo. A file of your own is given by its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from graftmt.configuration import apply_overrides, from_mapping, load_yaml
+from graftmt.errors import ConfigError, nearest
+from graftmt.experiments.definitions import Corpus, models
+from graftmt.training import StageConfig, SubwordConfig, ValidationConfig
+from graftmt.training.configuration import ModelSection, NewDirectionsConfig
+
+FOLDER = Path(__file__).parent / "profiles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusSection:
+    """The text."""
+
+    folder: Path | None = None
+    """Line-aligned, with the splits train and valid and those that are scored; --corpus names another."""
+    made_by: tuple[str, ...] = ()
+    """The commands that make it, said to people who lack it."""
+    provided: Literal["demo"] | None = None
+    """demo: made from CLDR, as by `graftmt demo`, and so are its bases."""
+    unfiltered: Path | None = None
+    """The same without language ID, for the models that show what happens then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSet:
+    """Lines to be scored, under the name that the paper's tables have for them."""
+
+    __test__ = False  # pytest takes what is called Test… for tests
+
+    split: str
+    corpus: Path | None = None
+    """A folder of its own, where it is not in the corpus."""
+    lines: int | None = None
+    """The first ones; all unless given."""
+    tokenize: str | None = None
+    """BLEU's tokeniser; by language unless given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationSection:
+    """How models are scored."""
+
+    sets: dict[str, TestSet]
+    beam: int = 5
+    length_penalty: float = 1.0
+    max_length: int = 256
+    batch_tokens: int = 0
+    """0: chosen by the device."""
+    off_target: bool = True
+    keep_lines: int = 200
+    """So many translations of each direction are kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSection:
+    """How one kind of model is trained from the whole text: bases, bilingual models, re-training."""
+
+    stages: tuple[StageConfig, ...]
+    """Their directions are those of the model, whatever is written here."""
+    model: ModelSection | None = None
+    subwords: SubwordConfig = field(default_factory=SubwordConfig)
+    max_length: int = 256
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
+    validations: int = 4
+    """Evenly over the longest stage; validation.every does not count."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    compile: bool = False
+    store_dtype: Literal["fp32", "bf16", "fp16"] = "fp32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BilingualSection(TrainingSection):
+    """From scratch, one model for each direction."""
+
+    partners: tuple[str, ...] = ()
+    """The initial languages that a new one is paired with, beside the pivot; a model must be trained for each of them."""
+    initial: bool = False
+    """Whether also to train models between the initial languages and the pivot (Tables 1 and 9)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrainSection(TrainingSection):
+    """All weights, on all text and the new languages."""
+
+    new_directions: NewDirectionsConfig = field(default_factory=NewDirectionsConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackSection:
+    """Incremental training."""
+
+    source: StageConfig
+    target: StageConfig
+    multi_aligned_steps: int | None = None
+    """Where a pack trains with all initial languages; otherwise as many as its stage has."""
+    several_steps: int | None = None
+    """Where it is for several new languages."""
+    subwords: SubwordConfig = field(default_factory=lambda: SubwordConfig(merges=4000))
+    """`merges` for each new language."""
+    max_length: int = 256
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
+    watch: tuple[str, ...] = ()
+    """Initial languages whose zero-shot directions are validated while a pack trains: the curves of Figure 3."""
+    validations: int = 8
+    precision: Literal["fp32", "bf16"] = "fp32"
+    base_dtype: Literal["fp32", "bf16"] = "fp32"
+    """How the frozen base is held in training; scores are those of fp32."""
+    compile: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentationSection:
+    """Back-translation."""
+
+    teacher: int | None = None
+    """The number of the model that translates, such as 3 (Table 29); the pack's own base unless given (Section 3.1)."""
+    beam: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """Everything that the experiments need beside the paper's own definitions."""
+
+    name: str
+    title: str
+    paper: Corpus
+    """Whose numbered models these are."""
+    corpus: CorpusSection = field(default_factory=CorpusSection)
+    pivot: str = "en"
+    initial: tuple[str, ...]
+    new: tuple[str, ...]
+    others: tuple[str, ...]
+    """The initial languages over which `/EN` is averaged; the paper's are all 19."""
+    evaluation: EvaluationSection
+    base: TrainingSection
+    bilingual: BilingualSection
+    retrain: RetrainSection
+    substitute: RetrainSection
+    packs: PackSection
+    augmentation: AugmentationSection = field(default_factory=AugmentationSection)
+    sizes: tuple[int, ...] | None = None
+    """Of training corpora, for figures by size, instead of those that the figures name."""
+    changes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Model number → KEY=VALUE changes to the configuration of its training."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Model number → why it is not trained here, unless its folder is given with --base."""
+    expected: dict[str, float] = field(default_factory=dict)
+    """Minutes of a job by kind (base, bilingual, retrain, substitute, pack, composition, pivot), until some were measured."""
+    seed: int = 1
+    """Of the bases; other models have the one asked for."""
+    device: str = "auto"
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        if self.pivot not in self.initial:
+            raise ConfigError(f"pivot is {self.pivot!r}, which is not among the initial languages: {', '.join(self.initial)}.")
+        for name, languages in (
+            ("others", self.others),
+            ("packs.watch", self.packs.watch),
+            ("bilingual.partners", self.bilingual.partners),
+        ):
+            for language in languages:
+                if language not in self.initial or language == self.pivot:
+                    known = [one for one in self.initial if one != self.pivot]
+                    raise ConfigError(
+                        f"{name} names {language!r}{nearest(language, known) or ';'} expected initial languages other than "
+                        f"{self.pivot}: {', '.join(known)}."
+                    )
+        both = [language for language in self.new if language in self.initial]
+        if both or not self.new:
+            raise ConfigError(f"new names {', '.join(both) or 'no language'}; expected languages that are not initial.")
+        if not self.evaluation.sets or not self.others:
+            raise ConfigError("evaluation.sets or others is empty; there would be nothing to score.")
+        if self.base.model is None or self.bilingual.model is None:
+            raise ConfigError("base.model and bilingual.model say which Transformer is trained; set both.")
+        if len(self.base.stages) != 2:
+            raise ConfigError(
+                f"base.stages has {len(self.base.stages)} stages; expected two, English-centric and multi-parallel: the base "
+                "after the first one is a model of its own."
+            )
+        if self.base.validation.lines < 1:
+            raise ConfigError("base.validation.lines is 0; a stage's best weights are chosen by validation: set at least 1.")
+        for number in (*self.changes, *self.left_out):
+            if not number.isdecimal() or int(number) not in models():
+                raise ConfigError(f"changes and left_out go by model numbers of the paper; got {number!r}.")
+
+
+def known_profiles() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def load_profile(name: str, overrides: Sequence[str] = ()) -> Profile:
+    """One of those that come with graftmt, by name, or any YAML file by its path; with KEY=VALUE changes."""
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        if name not in known_profiles():
+            raise ConfigError(
+                f"there is no profile {name!r}{nearest(name, known_profiles()) or ';'} known: "
+                f"{', '.join(known_profiles())}. A profile of your own is given as the path of its YAML file."
+            )
+        path = FOLDER / f"{name}.yaml"
+    mapping: dict[str, Any] = {key: value for key, value in load_yaml(path).items() if not key.startswith("_")}
+    return from_mapping(Profile, apply_overrides(mapping, overrides))

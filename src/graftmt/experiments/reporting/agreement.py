@@ -1,0 +1,242 @@
+"""Whether our results order the paper's models as the paper does: rank correlation, and its findings one by one. Layer 7."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from graftmt.experiments.definitions import Row, System, Table
+from graftmt.experiments.reporting.cells import PaperFigures, Quantity, Results, usual_directions
+from graftmt.experiments.reporting.results import METRICS, Metric
+
+CLEAR = 1.0
+"""Points of BLEU or chrF: of models that the paper has nearer together, neither order contradicts it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """One column of a table: do we order its rows alike?"""
+
+    table: int
+    column: str
+    split: str
+    metric: Metric
+    """The paper's and ours."""
+    rows: int
+    """That have both figures."""
+    tau: float
+    """Kendall's tau-b: 1 is the same order, 0 as by chance, -1 the reverse."""
+    clear_pairs: int
+    """Pairs of rows that the paper sets at least a point apart."""
+    clear_alike: int
+    """Those of them that we have in the same order."""
+
+
+def kendall(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Tau-b, which allows for ties; None where one of the two says nothing, all of it being tied."""
+    pairs = [(_sign(a - c), _sign(b - d)) for (a, b), (c, d) in combinations(zip(first, second, strict=True), 2)]
+    untied = math.sqrt(sum(x != 0 for x, _ in pairs) * sum(y != 0 for _, y in pairs))
+    return sum(x * y for x, y in pairs) / untied if untied else None
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def agreements(tables: Iterable[Table], results: Results, paper: PaperFigures) -> list[Agreement]:
+    """One for each column and metric that the paper prints, where at least three rows have been run.
+
+    Where the paper has a table for BLEU and another for chrF and both are here, each is compared in its own metric.
+    """
+    found = []
+    tables = list(tables)
+    own = {
+        (table.number, Quantity(name=c.name, languages=c.languages, split=c.split)): "chrf" if c.metric == "chrf" else "bleu"
+        for table in tables
+        for c in table.columns
+    }
+    for table in tables:
+        quantities = {
+            Quantity(name=c.name, languages=c.languages, split=c.split) for c in table.columns if "delta" not in c.metric
+        }
+        for quantity in sorted(quantities, key=lambda q: (q.split, q.languages, q.name)):
+            for metric in METRICS:
+                elsewhere = any(q == quantity and m == metric for (number, q), m in own.items() if number != table.number)
+                if metric != own[table.number, quantity] and elsewhere:
+                    continue
+                pairs = _pairs(table.rows, quantity, metric, results, paper)
+                theirs, ours = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+                tau = kendall(theirs, ours)
+                if len(pairs) < 3 or tau is None:
+                    continue
+                clear = [(p, q) for p, q in combinations(pairs, 2) if abs(p[0] - q[0]) >= CLEAR]
+                found.append(
+                    Agreement(
+                        table=table.number,
+                        column=quantity.label,
+                        split=quantity.split,
+                        metric=metric,
+                        rows=len(pairs),
+                        tau=round(tau, 3),
+                        clear_pairs=len(clear),
+                        clear_alike=sum((p[0] - q[0]) * (p[1] - q[1]) > 0 for p, q in clear),
+                    )
+                )
+    return found
+
+
+def _pairs(
+    rows: Sequence[Row], quantity: Quantity, metric: Metric, results: Results, paper: PaperFigures
+) -> list[tuple[float, float]]:
+    """The paper's figure and ours, of the rows that have both and can be compared: on one base, over the same directions."""
+    cells = [results.cell(row.system, quantity, row.languages) for row in rows]
+    usual = usual_directions(cells)
+    return [
+        (paper[row.system, quantity, metric], cell.scores[metric].mean)
+        for row, cell in zip(rows, cells, strict=True)
+        if (row.system, quantity, metric) in paper and cell.directions == usual and results.on_main_base(cell) and cell.scores
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A claim of the paper's as inequalities: the first system of each pair is better than the second.
+
+    Which pairs stand for a claim, and how near is as good, is our reading; the paper gives no thresholds.
+    """
+
+    text: str
+    quantity: str
+    pairs: tuple[tuple[System, System], ...]
+    slack: float = 0.0
+    """`as good as`: by how much the first may be worse."""
+
+
+def _models(*pairs: tuple[int, int]) -> tuple[tuple[System, System], ...]:
+    return tuple((System(model=better), System(model=worse)) for better, worse in pairs)
+
+
+FINDINGS = (
+    Finding(
+        text="a source pack of embeddings alone is better into English than bilingual models",
+        quantity="X→EN",
+        pairs=_models((7, 1)),
+    ),
+    Finding(
+        text="adapters or the first layer help a source pack into English",
+        quantity="X→EN",
+        pairs=_models((11, 7), (12, 7), (13, 7), (14, 7)),
+    ),
+    Finding(
+        text="… and cost it the other target languages: the codes are forgotten",
+        quantity="X→/EN",
+        pairs=_models((7, 10), (7, 11), (7, 12), (7, 13), (7, 14), (7, 15)),
+    ),
+    Finding(
+        text="a few lines for each other language bring those back",
+        quantity="X→/EN",
+        pairs=_models((18, 12), (19, 12), (21, 12), (20, 14)),
+    ),
+    Finding(
+        text="… at no cost into English (half a point at most)",
+        quantity="X→EN",
+        pairs=_models((18, 12), (19, 12), (21, 12), (20, 14)),
+        slack=0.5,
+    ),
+    Finding(
+        text="random embeddings end as good as those of known tokens (within a point)",
+        quantity="X→EN",
+        pairs=_models((8, 7)),
+        slack=1.0,
+    ),
+    Finding(
+        text="embeddings alone are too little for a target pack",
+        quantity="EN→X",
+        pairs=_models((26, 24), (27, 24), (28, 24), (30, 24), (31, 24)),
+    ),
+    Finding(
+        text="an adapter after the encoder helps a target pack that has the last decoder layer",
+        quantity="EN→X",
+        pairs=_models((31, 30)),
+    ),
+    Finding(
+        text="adapters within the encoder cost a target pack the other source languages",
+        quantity="/EN→X",
+        pairs=_models((33, 32), (31, 35), (31, 34)),
+    ),
+    Finding(
+        text="composed packs are better than two bilingual models through English",
+        quantity="X→X",
+        pairs=tuple((System(source=s, target=t), System(model=1, pivot=True)) for s in (7, 14, 20) for t in (30, 31)),
+    ),
+    Finding(
+        text="composed packs are as good as the same two through English (within a point)",
+        quantity="X→X",
+        pairs=((System(source=14, target=31), System(source=14, target=31, pivot=True)),),
+        slack=1.0,
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    finding: str
+    languages: tuple[str, ...]
+    quantity: str
+    holds: tuple[str, ...]
+    """Such as `(12) > (7)`."""
+    fails: tuple[str, ...]
+    not_run: tuple[str, ...]
+    paper_otherwise: tuple[str, ...]
+    """Those that the paper's own figures contradict, in this language and metric: its claims are about Greek and BLEU."""
+
+
+def check_findings(
+    results: Results, metric: Metric, paper: PaperFigures, findings: Sequence[Finding] = FINDINGS
+) -> list[Checked]:
+    """On the test set, for each new language alone; between new languages for all of them."""
+    found = []
+    for finding in findings:
+        every = tuple(sorted(results.new))
+        for languages in [every] if finding.quantity == "X→X" else [(language,) for language in every]:
+            quantity = Quantity(name=finding.quantity, languages=languages)
+            verdicts: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+            otherwise = []
+            for better, worse in finding.pairs:
+                first, second = (results.cell(system, quantity) for system in (better, worse))
+                known = first.state == second.state == "scored" and first.directions == second.directions
+                known = known and results.on_main_base(first) and results.on_main_base(second)
+                holds = first.scores[metric].mean > second.scores[metric].mean - finding.slack if known else None
+                claim = f"{name(better)} {'≥' if finding.slack else '>'} {name(worse)}"
+                verdicts[holds].append(claim)
+                if holds is not None and paper_agrees(better, worse, finding, quantity, metric, paper) is False:
+                    otherwise.append(claim)
+            if verdicts[True] or verdicts[False]:
+                found.append(
+                    Checked(
+                        finding=finding.text,
+                        languages=languages,
+                        quantity=quantity.label,
+                        holds=tuple(verdicts[True]),
+                        fails=tuple(verdicts[False]),
+                        not_run=tuple(verdicts[None]),
+                        paper_otherwise=tuple(otherwise),
+                    )
+                )
+    return found
+
+
+def paper_agrees(
+    better: System, worse: System, finding: Finding, quantity: Quantity, metric: Metric, paper: PaperFigures
+) -> bool | None:
+    """Whether the paper's figures bear the claim out; None where it does not print them."""
+    first, second = (paper.get((system, quantity, metric)) for system in (better, worse))
+    return None if first is None or second is None else first > second - finding.slack
+
+
+def name(system: System) -> str:
+    if system.model is not None:
+        return f"({system.model}{' through English' if system.pivot else ''})"
+    return f"({system.source}→{system.target}{' through English' if system.pivot else ''})"

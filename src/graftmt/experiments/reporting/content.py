@@ -1,0 +1,221 @@
+"""What a report says: tables, figures for scripts, agreement with the paper, trade-offs. Layer 7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+from graftmt.errors import ConfigError
+from graftmt.experiments import definitions
+from graftmt.experiments.definitions import Model, Row, System, Table
+from graftmt.experiments.reporting.agreement import Agreement, Checked, agreements, check_findings
+from graftmt.experiments.reporting.cells import PaperFigures, Quantity, Results, paper_figures, usual_directions
+from graftmt.experiments.reporting.figures import KINDS, TradeOff
+from graftmt.experiments.reporting.results import METRIC_NAMES, METRICS, Metric, Result
+from graftmt.experiments.reporting.tables import ReportTable, report_table
+
+T = TypeVar("T")
+
+SIDES = {"source": ("X→EN", "X→/EN"), "target": ("EN→X", "/EN→X")}
+"""The trained direction of a pack and its zero-shot ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything that is written, before it is."""
+
+    profile: str
+    metric: Metric
+    results: tuple[Result, ...]
+    tables: tuple[ReportTable, ...]
+    not_run: tuple[int, ...]
+    """Tables of the same corpus without any result."""
+    entries: tuple[dict[str, Any], ...]
+    """The flat list for scripts."""
+    agreements: tuple[Agreement, ...]
+    findings: tuple[Checked, ...]
+    languages: tuple[str, ...]
+    """New ones, those with most results first."""
+    by_corpus: Mapping[str, Results]
+    paper: PaperFigures
+
+
+def make_report(results: Sequence[Result], *, tables: Sequence[int] | None = None, metric: Metric = "chrf") -> Report:
+    """From results of one profile; without `tables`, all that have one."""
+    known, models = definitions.tables(), definitions.models()
+    by_corpus = {corpus: found for corpus in ("TED", "ParaCrawl") if (found := Results(results, models, corpus)).all}
+    paper = paper_figures(known.values())
+    chosen = choose("--tables", tables, known)
+    of_corpus = [table for table in chosen if table.corpus in by_corpus or tables is not None]
+    made = [report_table(t, by_corpus.get(t.corpus) or Results((), models, t.corpus), models, paper) for t in of_corpus]
+    kept = [table for table in made if tables is not None or any(block.run for block in table.blocks)]
+    numbers = {table.number for table in kept}
+    shown = [table for table in chosen if table.number in numbers]
+    return Report(
+        profile=results[0].profile,
+        metric=metric,
+        results=tuple(results),
+        tables=tuple(kept),
+        not_run=tuple(table.number for table in of_corpus if table.number not in numbers),
+        entries=tuple(_entries(results, shown, by_corpus, paper)),
+        agreements=tuple(a for corpus, found in by_corpus.items() for a in agreements(_of(shown, corpus), found, paper)),
+        findings=tuple(checked for found in by_corpus.values() for checked in check_findings(found, metric, paper)),
+        languages=_languages(results, by_corpus),
+        by_corpus=by_corpus,
+        paper=paper,
+    )
+
+
+def _of(tables: Iterable[Table], corpus: str) -> list[Table]:
+    return [table for table in tables if table.corpus == corpus]
+
+
+def choose(option: str, numbers: Sequence[int] | None, known: Mapping[int, T]) -> list[T]:
+    """Those with these numbers, or all."""
+    unknown = [number for number in numbers or () if number not in known]
+    if unknown:
+        raise ConfigError(f"{option}: {_join(unknown)} of the paper shows no models' scores; those that do are {_join(known)}.")
+    return [known[number] for number in (sorted(known) if numbers is None else numbers)]
+
+
+def _join(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
+
+
+def _languages(results: Sequence[Result], by_corpus: Mapping[str, Results]) -> tuple[str, ...]:
+    new = {language for found in by_corpus.values() for language in found.new}
+    count = {language: sum(language in r.languages and not r.failed for r in results) for language in new}
+    return tuple(sorted(new, key=lambda language: (-count[language], language)))
+
+
+def _entries(
+    results: Sequence[Result], tables: Sequence[Table], by_corpus: Mapping[str, Results], paper: PaperFigures
+) -> Iterator[dict[str, Any]]:
+    """Each direction of each job, then each average that a table shows."""
+    for result in results:
+        facts = {
+            "id": result.model,
+            "source_id": result.source,
+            "target_id": result.target,
+            "kind": result.kind,
+            "languages": list(result.languages),
+            "seed": result.seed,
+            "job": result.job,
+            "lines_of_training": result.lines,
+            "seconds": dict(result.seconds),
+            "base": result.base_fingerprint,
+        }
+        if result.failed:
+            yield {**facts, "failed": result.failed}
+        for split, directions in result.scores.items():
+            for direction, scores in directions.items():
+                yield {**facts, "split": split, "direction": direction, **asdict(scores)}
+    seen: set[tuple[System, Quantity, tuple[str, ...]]] = set()
+    for table in tables:
+        for row in table.rows:
+            for column in table.columns:
+                quantity = Quantity(name=column.name, languages=column.languages, split=column.split)
+                if (
+                    table.corpus in by_corpus
+                    and (row.system, quantity, row.languages) not in seen
+                    and "delta" not in column.metric
+                ):
+                    seen.add((row.system, quantity, row.languages))
+                    yield from _average_entry(table, row, quantity, by_corpus[table.corpus], paper)
+
+
+def _average_entry(
+    table: Table, row: Row, quantity: Quantity, results: Results, paper: PaperFigures
+) -> Iterator[dict[str, Any]]:
+    cell = results.cell(row.system, quantity, row.languages)
+    if cell.state != "scored":
+        return
+    yield {
+        "id": row.system.model,
+        "source_id": row.system.source,
+        "target_id": row.system.target,
+        "kind": "pivot" if row.system.pivot else "model" if row.system.source is None else "composition",
+        "plus": row.system.plus,
+        "table": table.number,
+        "row": row.label,
+        "languages": list(quantity.languages),
+        "split": quantity.split,
+        "average": quantity.name,
+        "directions": list(cell.directions),
+        "seeds": cell.seeds,
+        **{metric: round(cell.scores[metric].mean, 2) for metric in METRICS},
+        **{f"{metric}_farthest": round(cell.scores[metric].farthest, 2) for metric in METRICS},
+        "off_target": cell.off_target,
+        **{f"paper_{metric}": paper.get((row.system, quantity, metric)) for metric in METRICS},
+        "seconds": [result.training_seconds for result in cell.results],
+        "base": cell.base[1],
+        "notes": list(cell.notes),
+    }
+
+
+def document(report: Report) -> dict[str, Any]:
+    """results.json."""
+    return {
+        "profile": report.profile,
+        "metric": report.metric,
+        "tables": [table.number for table in report.tables],
+        "tables_not_run": list(report.not_run),
+        "results": list(report.entries),
+        "agreement": [asdict(agreement) for agreement in report.agreements],
+        "findings": [asdict(checked) for checked in report.findings],
+    }
+
+
+def trade_offs(report: Report, corpus: str) -> list[list[TradeOff]]:
+    """Ours above, the paper's below: source packs to the left, target packs to the right."""
+    results, paper = report.by_corpus[corpus], report.paper
+    models = {n: model for n, model in definitions.models().items() if model.corpus == corpus and model.trains != "none"}
+    languages = [language for language in report.languages if language in results.new]
+    if not languages:
+        return []
+    split = compared_split(corpus, report.metric)
+    kinds = {str(number): _kind(model) for number, model in models.items()}
+    ours: list[TradeOff] = []
+    theirs: list[TradeOff] = []
+    for side, names in SIDES.items():
+        trained, zero_shot = (Quantity(name=name, languages=(languages[0],), split=split) for name in names)
+        of_side = [System(model=number) for number, model in models.items() if model.side in (None, side)]
+        found = _points(_measured(of_side, trained, results, report), _measured(of_side, zero_shot, results, report))
+        printed = _points(
+            *({s: paper[s, q, report.metric] for s in of_side if (s, q, report.metric) in paper} for q in (trained, zero_shot))
+        )
+        x, y = (f"{quantity.label}, {METRIC_NAMES[report.metric]}" for quantity in (trained, zero_shot))
+        title = f"{languages[0]} as {side} language"
+        for whose, points, panels in (("Ours", found, ours), ("Paper", printed, theirs)):
+            if found and points:
+                panel = f"{whose}: {title}"
+                labels = {"x_label": f"{x} (trained)", "y_label": f"{y} (zero-shot)"}
+                panels.append(TradeOff(title=panel, points=points, kinds=kinds, **labels))
+    return [panels for panels in (ours, theirs) if panels]
+
+
+def compared_split(corpus: str, metric: Metric) -> str:
+    """Where the paper has the figures that models are compared by."""
+    return "test" if corpus == "TED" else "ted2020-valid" if metric == "chrf" else "flores-devtest"
+
+
+def _measured(systems: Sequence[System], quantity: Quantity, results: Results, report: Report) -> dict[System, float]:
+    """What can be compared: on one base, over the same directions."""
+    cells = {system: results.cell(system, quantity) for system in systems}
+    usual = usual_directions(cells.values())
+    return {
+        system: cell.scores[report.metric].mean
+        for system, cell in cells.items()
+        if cell.state == "scored" and cell.directions == usual and results.on_main_base(cell)
+    }
+
+
+def _points(trained: Mapping[System, float], zero_shot: Mapping[System, float]) -> dict[str, tuple[float, float]]:
+    return {str(system.model): (trained[system], zero_shot[system]) for system in trained if system in zero_shot}
+
+
+def _kind(model: Model) -> str:
+    english, others, whole = KINDS
+    alone = model.data.view == "english-centric" and model.data.lines_per_language is None
+    return whole if model.trains != "pack" else english if alone else others

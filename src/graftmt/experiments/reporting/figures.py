@@ -1,0 +1,247 @@
+"""The paper's figures from our results as PNG, and the trade-off between trained and zero-shot directions. Layer 7.
+
+Drawn like the other plots of the package; colours are those of Okabe and Ito, which colour-blind readers can tell apart, and
+every curve has a marker of its own besides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from graftmt.evaluation.plots import new_figure, save_figure
+from graftmt.experiments.definitions import Curve, Figure, Panel
+from graftmt.experiments.reporting.cells import Results, split_of
+from graftmt.experiments.reporting.results import METRIC_NAMES, Metric, Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B")
+MARKERS = "osD^vPX*"
+
+Points = dict[float, list[float]]
+"""x → the score of each seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A figure's file, None where nothing of it has been run, and what a reader has to know of it."""
+
+    number: int
+    title: str
+    path: Path | None
+    notes: tuple[str, ...]
+
+
+def draw_figure(figure: Figure, results: Results, path: Path, metric: Metric) -> Drawn:
+    """One panel beside the other; curves without results are named in the notes."""
+    notes: list[str] = []
+    missing: dict[tuple[str, ...], list[str]] = {}
+    found = []
+    for panel in figure.panels:
+        # While a model trains chrF is watched, BLEU perhaps not.
+        watched = any(result.bleu_curve for result in results.all)
+        shown: Metric = metric if panel.by == "lines" or watched else "chrf"
+        direction = _direction(panel, results)
+        if direction != panel.direction and direction is not None:
+            notes.append(f"{direction} in place of {panel.direction}, which was not validated")
+        curves = {curve: points for curve in panel.curves if (points := _points(panel, curve, direction, results, shown))}
+        absent = tuple(f"({curve.model}) {curve.label}" for curve in panel.curves if curve not in curves)
+        missing.setdefault(absent, []).append(direction or panel.direction)
+        found.append((panel, direction or panel.direction, shown, curves))
+    # By lines, the whole corpus alone is no curve.
+    if any(len(points) > (panel.by == "lines") for panel, *_, curves in found for points in curves.values()):
+        if any(panel.metric != shown for panel, _, shown, curves in found if curves):
+            notes.append("the paper plots BLEU; ours is chrF")
+        notes += [f"not run for {' and '.join(where)}: {', '.join(absent)}" for absent, where in missing.items() if absent]
+        if any(panel.split == "valid" and panel.by == "lines" and not _has_split(results, "valid") for panel, *_ in found):
+            notes.append("scores are those of the test set; the paper's are of the validation set")
+        _draw_panels(figure, found, results, path)
+        return Drawn(number=figure.number, title=figure.title, path=path, notes=tuple(notes))
+    return Drawn(number=figure.number, title=figure.title, path=None, notes=())
+
+
+def _draw_panels(
+    figure: Figure, panels: Sequence[tuple[Panel, str, Metric, Mapping[Curve, Points]]], results: Results, path: Path
+) -> None:
+    canvas = new_figure(width=6.2 * len(panels), height=4.6)
+    styles = {key: n for n, key in enumerate(dict.fromkeys((c.model, c.plus) for p in figure.panels for c in p.curves))}
+    for number, (panel, direction, metric, curves) in enumerate(panels, 1):
+        axes = canvas.add_subplot(1, len(panels), number)
+        for curve, points in curves.items():
+            style = styles[curve.model, curve.plus]
+            _line(axes, points, f"({curve.model}) {curve.label}", style)
+        validated = panel.split == "valid" and (panel.by == "updates" or _has_split(results, "valid"))
+        split = "validation" if validated else "test"
+        label = "updates" if panel.by == "updates" else "line pairs of training"
+        axes.set(title=direction.replace("-", " → "), xlabel=label, ylabel=f"{split} {METRIC_NAMES[metric]}")
+        if panel.by == "lines":
+            _size_axis(axes, sorted({x for points in curves.values() for x in points}), _whole(panel, results))
+        axes.grid(alpha=0.3)
+        if curves:
+            axes.legend(fontsize="small")
+        else:
+            axes.set(xticks=[], yticks=[])
+            axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", color="grey")
+    canvas.suptitle(f"Figure {figure.number}: {figure.title}")
+    save_figure(canvas, path)
+
+
+def _line(axes: Axes, points: Points, label: str, style: int) -> None:
+    places = sorted(points)
+    means = [fmean(points[x]) for x in places]
+    colour, marker = COLOURS[style % len(COLOURS)], MARKERS[style % len(MARKERS)]
+    dashes = "-" if style < len(COLOURS) else "--"
+    axes.plot(
+        places, means, dashes, color=colour, marker=marker, markersize=4.5, markevery=max(1, len(places) // 12), label=label
+    )
+    if any(len(points[x]) > 1 for x in places):
+        axes.fill_between(places, [min(points[x]) for x in places], [max(points[x]) for x in places], color=colour, alpha=0.15)
+
+
+def _size_axis(axes: Axes, places: Sequence[float], whole: float | None) -> None:
+    axes.set_xscale("log")
+    labels = ["all" if x == whole else f"{x / 1000:g}k" if x >= 1000 else f"{x:g}" for x in places]
+    axes.set_xticks(list(places), labels=labels)
+    axes.set_xticks([], minor=True)
+
+
+def _has_split(results: Results, split: str) -> bool:
+    return any(result.scores.get(split) for result in results.all)
+
+
+def _whole(panel: Panel, results: Results) -> float | None:
+    """Where the whole corpus stands: after the largest part of it."""
+    models = {curve.model for curve in panel.curves}
+    sizes = [r.lines for r in results.all if r.kind == "size" and r.model in models and r.lines] or list(panel.sizes)
+    return 3 * max(sizes) if sizes else None
+
+
+def _curve_results(panel: Panel, curve: Curve, results: Results) -> list[Result]:
+    """Those of one base only: the main one of those that the curve's model has."""
+    kinds = ("model", "size") if panel.by == "lines" else ("model",)
+    found = [
+        r
+        for r in results.all
+        if r.kind in kinds
+        and r.model == curve.model
+        and not r.failed
+        and r.plus == curve.plus
+        and set(r.languages) - {"en"} == set(curve.languages)
+    ]
+    bases = [(r.base, r.base_fingerprint) for r in found]
+    main = [b for b in bases if b[1] is not None and results.main_bases.get(b[0]) == b[1]] or bases
+    # A pack on the English-centric base has the number of the usual one; that one has more results.
+    chosen = Counter(main).most_common(1)[0][0] if main else None
+    return [r for r in found if (r.base, r.base_fingerprint) == chosen]
+
+
+def _direction(panel: Panel, results: Results) -> str | None:
+    """The panel's; or, where it was not validated, the one most curves have with the same new language and not English."""
+    if panel.by == "lines":
+        return panel.direction
+    keys = Counter(
+        key
+        for curve in panel.curves
+        for result in _curve_results(panel, curve, results)
+        for key in {name for point in result.curve for name in point if "-" in name}
+    )
+    source, _, target = panel.direction.partition("-")
+    if panel.direction in keys or "en" in (source, target):
+        return panel.direction
+    near = Counter({k: n for k, n in keys.items() if k.startswith(f"{source}-") and not k.endswith("-en")})
+    near = near or Counter({k: n for k, n in keys.items() if k.endswith(f"-{target}") and not k.startswith("en-")})
+    return min(near, key=lambda key: (-near[key], key)) if near else None
+
+
+def _points(panel: Panel, curve: Curve, direction: str | None, results: Results, metric: Metric) -> Points:
+    points: Points = {}
+    for result in _curve_results(panel, curve, results):
+        if panel.by == "updates":
+            for point in result.curve if metric == "chrf" else result.bleu_curve:
+                if direction is not None and direction in point and "step" in point:
+                    points.setdefault(point["step"], []).append(point[direction])
+            continue
+        split = panel.split if _has_split(results, panel.split) else "test"
+        scored = split_of(result.scores, split).get(direction or "")
+        place = result.lines or _whole(panel, results)
+        if scored is not None and place is not None:
+            points.setdefault(place, []).append(scored.chrf if metric == "chrf" else scored.bleu)
+    return points
+
+
+KINDS = ("pack, with English alone", "pack, with other languages too", "re-trained or bilingual")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TradeOff:
+    """One panel: trained against zero-shot score of each model, by its number."""
+
+    title: str
+    x_label: str
+    y_label: str
+    points: Mapping[str, tuple[float, float]]
+    kinds: Mapping[str, str]
+    """Number → what it is trained on, one of `KINDS`."""
+
+
+def draw_trade_offs(path: Path, panels: Sequence[Sequence[TradeOff]], title: str) -> None:
+    """Rows of panels, as ours above and the paper's below."""
+    width = max(map(len, panels))
+    canvas = new_figure(width=6.2 * width, height=0.6 + 4.4 * len(panels))
+    drawn = []
+    for row, line in enumerate(panels):
+        for column, panel in enumerate(line):
+            axes = canvas.add_subplot(len(panels), width, row * width + column + 1)
+            for kind, colour, marker in zip(KINDS, (COLOURS[0], COLOURS[1], "#8A8A8A"), "o^s", strict=True):
+                chosen = [xy for name, xy in panel.points.items() if panel.kinds[name] == kind]
+                if chosen:
+                    xs, ys = [x for x, _ in chosen], [y for _, y in chosen]
+                    axes.scatter(xs, ys, s=30, zorder=3, color=colour, marker=marker, label=kind)
+            axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+            axes.margins(0.12)
+            axes.grid(alpha=0.3)
+            axes.legend(fontsize="small", loc="best")
+            drawn.append((axes, panel))
+    canvas.suptitle(title)
+    canvas.draw_without_rendering()  # places are in pixels, which only the layout decides
+    for axes, panel in drawn:
+        _label_points(axes, panel.points)
+    save_figure(canvas, path)
+
+
+def _label_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
+    """Each label beside its point, where it covers neither another label nor a point; farther off with a line, if need be."""
+    scale = axes.figure.dpi / 72
+    width, height = 13.0 * scale, 9.5 * scale
+    places = {name: tuple(axes.transData.transform(xy)) for name, xy in points.items()}
+    taken = [(x - 3 * scale, y - 3 * scale, x + 3 * scale, y + 3 * scale) for x, y in places.values()]
+    frame = axes.get_window_extent()
+    for name, (x, y) in sorted(places.items(), key=lambda item: (-item[1][1], item[1][0])):
+        best: tuple[float, float] | None = None
+        for distance in (9, 15, 22, 30, 40, 52):
+            for right, up in ((1, 0), (0, 1), (-1, 0), (0, -1), (0.7, 0.7), (-0.7, 0.7), (0.7, -0.7), (-0.7, -0.7)):
+                left, bottom = x + distance * right * scale - width / 2, y + distance * up * scale - height / 2
+                box = (left, bottom, left + width, bottom + height)
+                inside = frame.x0 < box[0] and box[2] < frame.x1 and frame.y0 < box[1] and box[3] < frame.y1
+                if inside and not any(_overlap(box, other) for other in taken):
+                    best = (distance * right, distance * up)
+                    taken.append(box)
+                    break
+            if best is not None:
+                break
+        offset = best or (9.0, 0.0)
+        far = max(map(abs, offset)) > 12
+        line = {"arrowstyle": "-", "color": "#8A8A8A", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 2} if far else None
+        axes.annotate(
+            name, points[name], xytext=offset, textcoords="offset points", fontsize=8, ha="center", va="center", arrowprops=line
+        )
+
+
+def _overlap(first: tuple[float, float, float, float], second: tuple[float, float, float, float]) -> bool:
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]

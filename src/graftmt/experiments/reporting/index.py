@@ -1,0 +1,255 @@
+"""The first page of a report: the headline, what it was made with, and where everything else is. Layer 7."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from graftmt.experiments import definitions
+from graftmt.experiments.definitions import Row, Table
+from graftmt.experiments.profiles import known_profiles, load_profile
+from graftmt.experiments.reporting.agreement import Agreement, Checked
+from graftmt.experiments.reporting.cells import Cell, Quantity, Results, other_directions, usual_directions
+from graftmt.experiments.reporting.content import SIDES, Report, compared_split
+from graftmt.experiments.reporting.figures import Drawn
+from graftmt.experiments.reporting.markdown import escape
+from graftmt.experiments.reporting.results import METRIC_NAMES
+from graftmt.experiments.reporting.tables import DASH, describe_directions, millions, spread_text
+
+_SIDE_TABLES = {"TED": {"source": 2, "target": 3}, "ParaCrawl": {"source": 6, "target": 6}}
+_COMPOSED_TABLES = {"TED": 4, "ParaCrawl": 7}
+
+
+def index(report: Report, drawn: Sequence[Drawn], headline: Path | None) -> str:
+    lines = [f"# The paper's experiments, profile {escape(report.profile)}", ""]
+    lines += _headline(report)
+    if headline is not None:
+        lines += [f"![Trained against zero-shot score of each model]({headline.name})", ""]
+        lines += [
+            "Points have the paper's numbers. Up and to the right is better; axes differ between ours and the paper's.",
+            "",
+        ]
+        lines += ["Models on another base than most are left out, and averages of other directions.", ""]
+    lines += ["## What it was made with", "", *_facts(report), "", "## Tables", "", *_tables(report), ""]
+    if drawn:
+        lines += ["## Figures", "", *_figures(drawn)]
+    if report.agreements or report.findings:
+        lines += ["## Agreement with the paper", "", *_agreement(report)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _headline(report: Report) -> Iterator[str]:
+    """One table a side with the rows that were run, in the chosen metric; then pairs of packs."""
+    name = METRIC_NAMES[report.metric]
+    for corpus, results in report.by_corpus.items():
+        language = next((language for language in report.languages if language in results.new), None)
+        if language is None:
+            continue
+        for side, number in _SIDE_TABLES[corpus].items():
+            table = definitions.tables().get(number)
+            quantities = [
+                Quantity(name=average, languages=(language,), split=compared_split(corpus, report.metric))
+                for average in SIDES[side]
+            ]
+            notes: list[str] = []
+            rows = [] if table is None else list(_headline_rows(report, results, table, quantities, notes))
+            if rows:
+                first, second = (quantity.label for quantity in quantities)
+                yield f"**{language} as {side} language**, {name}: packs train on {first}; {second} is zero-shot, but where the"
+                yield "name says that there are lines for other languages."
+                yield ""
+                figures = " | ".join(f"{label}<br>{whose}" for label in (first, second) for whose in ("paper", "ours"))
+                yield f"| ID | model | parameters | {figures} | seconds |"
+                yield "|---:|:---|---:|---:|---:|---:|---:|---:|"
+                yield from rows
+                yield ""
+                if notes:
+                    yield from (f"- <sup>{number}</sup> {escape(note)}" for number, note in enumerate(notes, 1))
+                    yield ""
+        yield from _headline_compositions(report, corpus, results)
+
+
+def _headline_rows(
+    report: Report, results: Results, table: Table, quantities: Sequence[Quantity], notes: list[str]
+) -> Iterator[str]:
+    """Those that were run or failed; what there is to know of them is added to `notes`."""
+    rows = [(row, [results.cell(row.system, quantity, row.languages) for quantity in quantities]) for row in table.rows]
+    rows = [(row, cells) for row, cells in rows if any(cell.state != "not run" for cell in cells)]
+    usual = [usual_directions(cells[i] for _, cells in rows) for i in range(len(quantities))]
+    best = [
+        max((_mean(report, cells[i]) for _, cells in rows if _comparable(results, cells[i], usual[i])), default=0.0)
+        for i in range(len(quantities))
+    ]
+    for row, cells in rows:
+        figures = []
+        for number, (quantity, cell) in enumerate(zip(quantities, cells, strict=True)):
+            figures.append(_printed(report, row, quantity))
+            text = spread_text(cell.scores[report.metric], cell.seeds) if cell.state == "scored" else cell.state
+            is_best = cell.state == "scored" and f"{_mean(report, cell):.1f}" == f"{best[number]:.1f}"
+            own = [*cell.notes, *other_directions(cell, usual[number])]
+            notes += [note for note in own if note not in notes]
+            marks = ",".join(str(notes.index(note) + 1) for note in own)
+            bold = is_best and _comparable(results, cell, usual[number])
+            figures.append((f"**{text}**" if bold else text) + (f"<sup>{marks}</sup>" if marks else ""))
+        sizes = sorted({result.parameters for result in cells[0].results if result.parameters})
+        seconds = [s for result in cells[0].results if (s := result.training_seconds) is not None and not result.failed]
+        spent = f"{sum(seconds) / len(seconds):,.0f}" if seconds else DASH
+        size = ", ".join(map(millions, sizes)) or DASH
+        yield f"| {row.system.model} | {escape(row.label)} | {size} | {' | '.join(figures)} | {spent} |"
+
+
+def _comparable(results: Results, cell: Cell, usual: Sequence[str]) -> bool:
+    return results.on_main_base(cell) and cell.directions == usual
+
+
+def _mean(report: Report, cell: Cell) -> float:
+    return cell.scores[report.metric].mean if cell.state == "scored" else 0.0
+
+
+def _printed(report: Report, row: Row, quantity: Quantity) -> str:
+    figure = report.paper.get((row.system, quantity, report.metric))
+    return DASH if figure is None else f"{figure:.1f}"
+
+
+def _headline_compositions(report: Report, corpus: str, results: Results) -> Iterator[str]:
+    table = definitions.tables().get(_COMPOSED_TABLES[corpus])
+    if table is None:
+        return
+    quantity = Quantity(name="X→X", languages=table.columns[0].languages, split=compared_split(corpus, report.metric))
+    rows = [(row, results.cell(row.system, quantity, row.languages)) for row in table.rows]
+    rows = [(row, cell) for row, cell in rows if cell.state == "scored"]
+    if not rows:
+        return
+    usual = usual_directions(cell for _, cell in rows)
+    count = len(quantity.languages)
+    yield f"**Between two new languages**, {METRIC_NAMES[report.metric]}, {describe_directions(quantity, usual)}"
+    yield f"(the paper's over {count * (count - 1)}, between {_list(quantity.languages)})."
+    yield ""
+    yield "| source → target | route | paper | ours |"
+    yield "|:---|:---|---:|---:|"
+    for row, cell in rows:
+        system = row.system
+        ids = f"({system.model})" if system.model is not None else f"({system.source}) → ({system.target})"
+        route = "through English" if system.pivot else "one model" if system.model is not None else "composed"
+        fewer = "" if cell.directions == usual else f" ({len(cell.directions)} of {len(usual)} directions)"
+        text = spread_text(cell.scores[report.metric], cell.seeds)
+        yield f"| {ids} {escape(row.label)} | {route} | {_printed(report, row, quantity)} | {text}{fewer} |"
+    yield ""
+
+
+def _facts(report: Report) -> Iterator[str]:
+    results = report.results
+    done = [result for result in results if not result.failed]
+    failed = [result for result in results if result.failed]
+    title = f": {load_profile(report.profile).title}" if report.profile in known_profiles() else ""
+    yield f"- Profile {escape(report.profile)}{escape(title)}."
+    yield f"- Results: {len(done)}; failed jobs: {len(failed)}; seeds: {_list(sorted({result.seed for result in results}))}."
+    yield f"- Machines: {escape('; '.join(sorted({r.machine for r in done if r.machine})) or 'not recorded')}."
+    for (number, fingerprint), count in Counter(_bases(report)).most_common():
+        yield f"- Base {DASH if number is None else f'({number})'}: fingerprint `{fingerprint}`, results on it: {count}."
+    for corpus, found in report.by_corpus.items():
+        others, new = sorted(_others(found)), sorted(found.new)
+        yield f"- {corpus}: new languages X are {_list(new)}; /EN averages over {len(others)} others, {_list(others)}"
+        yield "  (the paper's over 19)."
+    tokenizers = sorted({tokenizer for result in done for tokenizer in result.tokenizers})
+    yield f"- BLEU's tokeniser: {_list(tokenizers) or 'not recorded'}; the paper has none on TED, FLORES-101's spm elsewhere."
+    for key in sorted({key for result in done for key in result.verified}):
+        checked = [result for result in done if key in result.verified]
+        broken = [result.job for result in checked if not result.verified[key]]
+        yield f"- Checked: {key.replace('_', ' ')} in {len(checked) - len(broken)} of {len(checked)}" + (
+            f"; **not in {escape(_list(broken))}**." if broken else "."
+        )
+    for result in failed:
+        yield f"- Failed: {escape(result.job)}: {escape(result.failed or '')}"
+    yield (
+        "- BLEU and chrF are from 0 to 100, the paper's chrF too. Seconds: training and back-translation. Bold: the best of "
+        "ours, and in the tables also what the paper has bold."
+    )
+
+
+def _bases(report: Report) -> Iterator[tuple[int | None, str]]:
+    yield from ((r.base, r.base_fingerprint) for r in report.results if r.base_fingerprint and not r.failed)
+
+
+def _others(results: Results) -> set[str]:
+    """The base's languages, without English, that some average between a new language and others has."""
+    names: set[str] = set()
+    for result in results.all:
+        for directions in result.scores.values():
+            for direction in directions:
+                source, _, target = direction.partition("-")
+                if len({source, target} & results.new) == 1:
+                    names |= {source, target} - results.new - {"en"}
+    return names
+
+
+def _list(items: Sequence[object]) -> str:
+    return ", ".join(map(str, items))
+
+
+def _tables(report: Report) -> Iterator[str]:
+    for table in report.tables:
+        blocks = ", ".join(f"{block.title or 'base'}: {block.run} of {len(block.rows)} rows" for block in table.blocks)
+        files = f"[Markdown](table-{table.number:02}.md), [LaTeX](table-{table.number:02}.tex)"
+        yield f"- Table {table.number}, {escape(table.title)}: {files} ({blocks})"
+    if report.not_run:
+        yield f"- Not run: Tables {_list(report.not_run)}"
+
+
+def _figures(drawn: Sequence[Drawn]) -> Iterator[str]:
+    for figure in drawn:
+        if figure.path is None:
+            yield f"Figure {figure.number}, {escape(figure.title)}: not run."
+        else:
+            yield f"![Figure {figure.number}: {escape(figure.title)}]({figure.path.name})"
+            yield from ("", *(f"- {escape(note)}" for note in figure.notes))
+        yield ""
+
+
+def _agreement(report: Report) -> Iterator[str]:
+    if report.findings:
+        yield f"The paper's findings in our test {METRIC_NAMES[report.metric]}, as comparisons of two models, without a test of"
+        yield "significance. Which of them stand for a finding, and how near is as good, is our reading of the paper. Its"
+        yield "claims are about Greek and BLEU: the last column has those that its own figures for this language and metric"
+        yield "contradict."
+        yield ""
+        yield f"| {' | '.join(FINDING_COLUMNS)} |"
+        yield "|:---|:---|:---|:---|:---|"
+        yield from (f"| {' | '.join(map(escape, row))} |" for row in finding_rows(report.findings))
+        yield ""
+    if report.agreements:
+        yield "Kendall's tau between the paper's order of the rows and ours (1: the same, 0: as by chance, -1: reversed);"
+        yield "beside it, of the pairs of rows that the paper sets at least a point apart, those that we order alike:"
+        yield ""
+        yield f"| {' | '.join(AGREEMENT_COLUMNS)} |"
+        yield "|---:|:---|:---|:---|---:|---:|---:|"
+        yield from (f"| {' | '.join(row)} |" for row in agreement_rows(report.agreements))
+        yield ""
+
+
+FINDING_COLUMNS = ("finding", "where", "holds", "does not", "not in the paper's own figures")
+AGREEMENT_COLUMNS = ("table", "column", "split", "metric", "rows", "tau", "clear pairs alike")
+
+
+def finding_rows(findings: Sequence[Checked]) -> list[tuple[str, ...]]:
+    lists = [(found.holds, found.fails, found.paper_otherwise) for found in findings]
+    return [
+        (found.finding, found.quantity, *(_list(claims) or DASH for claims in three))
+        for found, three in zip(findings, lists, strict=True)
+    ]
+
+
+def agreement_rows(agreements: Sequence[Agreement]) -> list[tuple[str, ...]]:
+    return [
+        (
+            str(a.table),
+            a.column,
+            a.split,
+            METRIC_NAMES[a.metric],
+            str(a.rows),
+            f"{a.tau:.2f}",
+            f"{a.clear_alike} of {a.clear_pairs}",
+        )
+        for a in agreements
+    ]

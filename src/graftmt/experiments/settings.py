@@ -1,0 +1,254 @@
+"""From a profile and a job to the configuration of its training, and what of it decides the result. Layer 7."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from graftmt.augmentation import Spec
+from graftmt.configuration import apply_overrides, from_mapping, to_mapping
+from graftmt.experiments.definitions import Model, models, recipe_of
+from graftmt.experiments.jobs import Job, trained, trains
+from graftmt.experiments.profiles import Profile, TrainingSection
+from graftmt.training import PackConfig, PackDataConfig, RetrainConfig, StageConfig, TrainConfig
+from graftmt.training.configuration import MAY_CHANGE, DataConfig, RetrainDataConfig, RunConfig
+
+Config = TypeVar("Config", bound=RunConfig)
+
+MOST_STEPS_BETWEEN_CHECKPOINTS = 1000
+DECIDES_NOTHING = ("log_every", "keep_checkpoints", "threads")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a job's text comes from and where its run goes: all of a configuration that is no choice."""
+
+    run: Path
+    corpus: Path
+    base: Path | None = None
+    """The folder of the base to re-train."""
+    partners: tuple[str, ...] = ()
+    """Of a pack; the pivot unless given."""
+    subwords: Path | None = None
+    """A vocabulary that several packs share."""
+
+
+def described(job: Job) -> Model:
+    """The model whose languages, recipe and text a job has; `(59) @100k steps` has those of (59)."""
+    model = trained(job)
+    return models()[model.initial] if model.updates is not None and model.initial is not None else model
+
+
+def augmentation_of(job: Job) -> Spec | None:
+    """Text with the base's other languages, chosen or translated; none where the corpus serves as it is."""
+    data = described(job).data
+    if data.lines_per_language is not None:
+        return Spec(lines=data.lines_per_language, back_translated=data.back_translated)
+    return Spec(back_translated=True) if data.view == "multi-aligned" and data.back_translated else None
+
+
+def data_words(job: Job, profile: Profile) -> str:
+    """What a job's model is trained on, for people: `el-en + 1k lines per lang (BT)`."""
+    if job.model is None:
+        return ""
+    data, new = described(job).data, "+".join(job.languages)
+    kind = trains(job)
+    words: str
+    if kind in ("base", "retrain", "substitute"):
+        words = data.view
+    elif kind == "bilingual":
+        words = "-".join(job.languages)
+    elif data.view == "multi-aligned":
+        words = f"{new}-* (multi-aligned{', BT' if data.back_translated else ''})"
+    else:
+        words = f"{new}-{profile.pivot}"
+        if data.lines_per_language is not None:
+            words += f" + {Spec(lines=data.lines_per_language, back_translated=data.back_translated).title}"
+    if job.lines is not None:
+        words += f", {job.lines:,} lines"
+    return words if data.filtered else f"{words}, without language ID"
+
+
+def base_config(profile: Profile, number: int, chain: Sequence[int], places: Places) -> TrainConfig:
+    """The base `number`: a stage for each model from the first to it."""
+    section = profile.base
+    views = [models()[one].data.view for one in chain]
+    stages = tuple(replace(stage, directions=(view,)) for stage, view in zip(section.stages, views, strict=False))
+    assert section.model is not None
+    config = TrainConfig(
+        data=DataConfig(corpus=places.corpus, languages=profile.initial, pivot=profile.pivot, max_length=section.max_length),
+        model=section.model,
+        subwords=section.subwords,
+        **_common(profile, section, stages, places, profile.seed),
+    )
+    return _changed(config, profile, number)
+
+
+def bilingual_config(profile: Profile, job: Job, places: Places) -> TrainConfig:
+    section, direction = profile.bilingual, "-".join(job.languages)
+    stages = tuple(replace(stage, directions=(direction,)) for stage in section.stages)
+    section = replace(section, validation=replace(section.validation, directions=(direction,)))
+    assert section.model is not None and job.model is not None
+    config = TrainConfig(
+        data=DataConfig(corpus=places.corpus, languages=job.languages, pivot=profile.pivot, max_length=section.max_length),
+        model=section.model,
+        subwords=section.subwords,
+        **_common(profile, section, stages, places, job.seed),
+    )
+    return _changed(config, profile, job.model)
+
+
+def retrain_mapping(profile: Profile, job: Job, places: Places) -> dict[str, Any]:
+    """As `training.retrain_request.retrain_config` takes it: it adds how the base's vocabulary was made."""
+    method: Literal["retrain", "substitute"] = "substitute" if trains(job) == "substitute" else "retrain"
+    section = profile.substitute if method == "substitute" else profile.retrain
+    model, asked = described(job), trained(job)
+    view = "english-centric" if model.data.view == "english-centric" else "multi-parallel"
+    stages = tuple(replace(stage, directions=(view,)) for stage in section.stages)
+    if asked.updates is not None:
+        stages = (*stages[:-1], replace(stages[-1], steps=min(asked.updates, stages[-1].steps)))
+    assert places.base is not None and job.model is not None
+    config = RetrainConfig(
+        base=places.base,
+        new=job.languages,
+        method=method,
+        data=RetrainDataConfig(corpus=places.corpus, pivot=profile.pivot, max_length=section.max_length),
+        new_directions=section.new_directions,
+        **_common(profile, section, stages, places, job.seed),
+    )
+    mapping: dict[str, Any] = to_mapping(_changed(config, profile, job.model))
+    del mapping["subwords"]
+    return mapping
+
+
+def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
+    section, model, side = profile.packs, described(job), described(job).side
+    assert job.model is not None and side is not None
+    stage = section.source if side == "source" else section.target
+    steps = stage.steps
+    if model.data.view == "multi-aligned":
+        steps = section.multi_aligned_steps or steps
+    elif len(job.languages) > 1:
+        steps = section.several_steps or steps
+    stage = replace(stage, directions=(), steps=steps)
+    new = job.languages[0]
+    pairs = [(new, other) for other in (profile.pivot, *section.watch)]
+    trained_direction, *watched = ("-".join(pair if side == "source" else pair[::-1]) for pair in pairs)
+    validation = replace(
+        section.validation,
+        every=max(1, steps // section.validations),
+        directions=section.validation.directions or (trained_direction,),
+        watch=section.validation.watch if section.validation.watch is not None else tuple(watched),
+    )
+    subwords = section.subwords if places.subwords is None else replace(section.subwords, model=places.subwords)
+    config = PackConfig(
+        run=places.run,
+        languages=job.languages,
+        side=side,
+        recipe=recipe_of(model, job.plus, new),
+        data=PackDataConfig(partners=places.partners or (profile.pivot,), max_length=section.max_length),
+        subwords=subwords,
+        stages=(stage,),
+        validation=validation,
+        seed=job.seed,
+        device=profile.device,
+        threads=profile.threads,
+        precision=section.precision,
+        compile=section.compile,
+        **_saving((stage,)),
+    )
+    return _changed(config, profile, job.model)
+
+
+def _common(
+    profile: Profile, section: TrainingSection, stages: tuple[StageConfig, ...], places: Places, seed: int
+) -> dict[str, Any]:
+    every = max(1, max(stage.steps for stage in section.stages) // section.validations)
+    return {
+        "run": places.run,
+        "stages": stages,
+        "validation": replace(section.validation, every=every),
+        "seed": seed,
+        "device": profile.device,
+        "threads": profile.threads,
+        "precision": section.precision,
+        "compile": section.compile,
+        "store_dtype": section.store_dtype,
+        **_saving(stages),
+    }
+
+
+def _saving(stages: Sequence[StageConfig]) -> dict[str, Any]:
+    longest = max(stage.steps for stage in stages)
+    return {
+        "checkpoint_every": min(MOST_STEPS_BETWEEN_CHECKPOINTS, max(1, longest // 2)),
+        "keep_checkpoints": 1,
+        "tensorboard": False,
+    }
+
+
+def _changed(config: Config, profile: Profile, number: int) -> Config:
+    """With the changes that the profile has for this model."""
+    changes = profile.changes.get(str(number), ())
+    return from_mapping(type(config), apply_overrides(to_mapping(config), changes)) if changes else config
+
+
+def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a configuration in its plain form, what decides the result: without places, devices and the like."""
+    dropped = {*MAY_CHANGE, *DECIDES_NOTHING, "store_dtype", "subwords.model"}
+
+    def without(mapping: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+        return {
+            key: without(value, f"{prefix}{key}.") if isinstance(value, Mapping) else value
+            for key, value in mapping.items()
+            if f"{prefix}{key}" not in dropped
+        }
+
+    return without(config, "")
+
+
+def settings_of(profile: Profile, job: Job) -> dict[str, Any]:
+    """What a job's result depends on, beside text and base: a result that was made otherwise is another's."""
+    nowhere = Places(run=Path("run"), corpus=Path("corpus"), base=Path("base"))
+    evaluation: dict[str, Any] = {
+        "beam": profile.evaluation.beam,
+        "length_penalty": profile.evaluation.length_penalty,
+        "max_length": profile.evaluation.max_length,
+        "sets": {
+            name: {"split": one.split, "lines": one.lines, "tokenize": one.tokenize}
+            for name, one in profile.evaluation.sets.items()
+        },
+    }
+    if job.kind in ("composition", "pivot"):
+        return {"evaluation": evaluation}
+    kind = trains(job)
+    assert job.model is not None
+    if kind == "base":
+        config: dict[str, Any] = to_mapping(base_config(profile, job.model, chain_of(run_owner(job.model)), nowhere))
+    elif kind == "bilingual":
+        config = to_mapping(bilingual_config(profile, job, nowhere))
+    elif kind == "pack":
+        config = to_mapping(pack_config(profile, job, nowhere))
+        config["data"].pop("partners")
+        config["augmentation"] = (
+            {"spec": str(spec), **to_mapping(profile.augmentation)} if (spec := augmentation_of(job)) else None
+        )
+    else:
+        config = retrain_mapping(profile, job, nowhere)
+    return {"training": deciding(config), "evaluation": evaluation}
+
+
+def chain_of(number: int) -> list[int]:
+    """The bases that come before a base, and it: (3), (4)."""
+    before = models()[number].initial
+    return [number] if before is None else [*chain_of(before), number]
+
+
+def run_owner(number: int) -> int:
+    """The base in whose run this one is a stage: that of (4) has (3) in it."""
+    for other in models().values():
+        if other.trains == "base" and other.initial == number:
+            return run_owner(other.id)
+    return number

@@ -1,0 +1,157 @@
+"""The profiles that come with graftmt are whole and agree with the configurations and the paper; others are looked over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graftmt.configuration import from_mapping, load_yaml, to_mapping
+from graftmt.errors import ConfigError
+from graftmt.experiments.definitions import figures, models, tables
+from graftmt.experiments.jobs import Job
+from graftmt.experiments.planning import Request, make_plan
+from graftmt.experiments.profiles import Profile, known_profiles, load_profile
+from graftmt.experiments.settings import (
+    Places,
+    bilingual_config,
+    chain_of,
+    pack_config,
+    retrain_mapping,
+    run_owner,
+    settings_of,
+)
+from graftmt.training import TrainConfig
+from graftmt.training.retrain_request import retrain_config
+
+ROOT = Path(__file__).parents[2]
+PLACES = Places(run=Path("run"), corpus=Path("corpus"), base=Path("base"))
+
+
+def test_those_that_are_promised_are_there() -> None:
+    assert known_profiles() == ["demo", "docs", "paracrawl", "ted"]
+
+
+@pytest.mark.parametrize("name", ["demo", "docs", "paracrawl", "ted"])
+def test_every_table_and_figure_of_its_part_of_the_paper_can_be_planned(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.name == name
+    mine = [number for number, table in tables().items() if table.corpus == profile.paper]
+    drawn = [number for number, figure in figures().items() if figure.corpus == profile.paper]
+    plan = make_plan(profile, Request(tables=tuple(mine), figures=tuple(drawn), bases=(4,)))
+    assert len({job.key for job in plan.jobs}) == len(plan.jobs), "two jobs would share a result"
+    for job in plan.jobs:
+        settings_of(profile, job)  # a configuration can be made of each
+    for row in plan.rows:
+        assert row.jobs or row.reason, f"{row.where}, {row.label}"
+        assert not row.jobs or not row.reason
+
+
+def test_docs_has_the_settings_of_the_configurations_it_stands_for() -> None:
+    profile = load_profile("docs")
+    base = from_mapping(TrainConfig, load_yaml(ROOT / "configs" / "docs-base.yaml"))
+    made = to_mapping(profile.base)
+    assert [{**stage, "directions": None} for stage in made["stages"]] == [
+        {**stage, "directions": None} for stage in to_mapping(base)["stages"]
+    ]
+    assert (profile.base.model, profile.base.subwords) == (base.model, base.subwords)
+    packs = load_yaml(ROOT / "configs" / "docs-packs.yaml")["stage"]
+    for stage in (profile.packs.source, profile.packs.target):
+        for key, value in packs.items():
+            if key not in ("warmup", "betas"):  # at most a tenth of the steps there
+                assert getattr(stage, key) == value, key
+    assert len(profile.others) == 6
+
+
+def test_ted_has_the_settings_of_the_papers_configurations() -> None:
+    profile = load_profile("ted")
+    bilingual = from_mapping(TrainConfig, load_yaml(ROOT / "configs" / "bilingual.yaml"))
+    made = bilingual_config(profile, Job(kind="model", model=1, languages=("el", "en")), PLACES)
+    assert (made.stages, made.model, made.subwords) == (bilingual.stages, bilingual.model, bilingual.subwords)
+    assert made.validation.every == bilingual.validation.every
+    for name, number in (("retrain", 5), ("substitute", 59)):
+        config = retrain_config(load_yaml(ROOT / "configs" / f"{name}.yaml"))
+        mine = retrain_config(retrain_mapping(profile, Job(kind="model", model=number, languages=("el",)), PLACES))
+        assert to_mapping(mine.stages[0]) | {"steps": 0} == to_mapping(config.stages[0]) | {"steps": 0}
+        assert (mine.method, mine.upsample) == (config.method, config.upsample)
+        assert mine.stages[0].steps == pytest.approx(config.stages[0].steps, rel=0.1)
+
+
+def test_the_arithmetic_of_epochs() -> None:
+    """Table 8's line pairs, Table 9's 3 epochs = 320k updates, and 34k updates for 120 epochs of Greek."""
+    profile = load_profile("ted")
+    an_update = (62.27e6 + 2 * 2.41e6) / (320_000 / 3)
+    first, second = profile.base.stages
+    assert first.steps == pytest.approx(120 * 7.11e6 / an_update, rel=0.01)
+    assert second.steps == pytest.approx(10 * 62.27e6 / an_update, rel=0.01)
+    assert profile.retrain.stages[0].steps == pytest.approx(10 * 320_000 / 3, rel=0.01)
+    greek = 134.3e3 * 120 / 34_000
+    assert profile.packs.source.steps == 34_000
+    assert profile.packs.multi_aligned_steps == pytest.approx(20 * 2.41e6 / greek, rel=0.01)
+    assert profile.packs.several_steps == pytest.approx(120 * (134.3e3 + 108.5e3 + 87.4e3 + 56.6e3) / greek, rel=0.01)
+
+
+def test_packs_train_for_as_long_as_their_text_asks() -> None:
+    profile = load_profile("ted")
+    steps = {
+        number: pack_config(profile, Job(kind="model", model=number, languages=languages), PLACES).stages[0].steps
+        for number, languages in ((7, ("el",)), (16, ("el",)), (19, ("el",)), (22, ("el", "uk", "sv", "id")))
+    }
+    assert steps == {7: 34_000, 16: 101_000, 19: 34_000, 22: 97_700}
+
+
+def test_a_pack_watches_the_directions_of_the_forgetting_figure() -> None:
+    config = pack_config(load_profile("ted"), Job(kind="model", model=12, languages=("el",)), PLACES)
+    assert (config.validation.directions, config.validation.watch) == (("el-en",), ("el-fr",))
+    config = pack_config(load_profile("docs"), Job(kind="model", model=31, languages=("uk",)), PLACES)
+    assert (config.validation.directions, config.validation.watch) == (("en-uk",), ("fr-uk", "de-uk", "ru-uk"))
+
+
+def test_a_base_in_the_middle_belongs_to_the_run_of_the_last() -> None:
+    assert (run_owner(3), run_owner(4), run_owner(40), run_owner(39)) == (4, 4, 42, 39)
+    assert chain_of(42) == [40, 42]
+
+
+def test_changes_reach_the_model_they_are_for() -> None:
+    profile = load_profile("docs", ["changes.12=[stages.0.learning_rate=5e-4]"])
+    rates = [
+        pack_config(profile, Job(kind="model", model=number, languages=("el",)), PLACES).stages[0].learning_rate
+        for number in (11, 12)
+    ]
+    assert rates == [profile.packs.source.learning_rate, 5e-4]
+
+
+def test_a_profile_may_be_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        (ROOT / "src/graftmt/experiments/profiles/demo.yaml").read_text("utf-8").replace("name: demo", "name: mine")
+    )
+    assert load_profile(str(path)).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("pivot=xx", "pivot is 'xx', which is not among the initial languages"),
+        ("others=[]", "there would be nothing to score"),
+        ("others=[el]", "expected initial languages other than en"),
+        ("packs.watch=[pl]", "packs.watch names 'pl'"),
+        ("new=[fr]", "new names fr; expected languages that are not initial"),
+        ("evaluation.sets={}", "there would be nothing to score"),
+        ("base.model=null", "base.model and bilingual.model"),
+        ("base.stages=[{steps: 1}]", "expected two, English-centric and multi-parallel"),
+        ("base.validation.lines=0", "chosen by validation"),
+        ("changes={seven: []}", "go by model numbers of the paper; got 'seven'"),
+        ("packs.sauce=1", "unknown key 'packs.sauce'"),
+        ("evaluation.sets.test.linez=1", "did you mean 'lines'?"),
+    ],
+)
+def test_a_profile_that_makes_no_sense_is_refused(change: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
+        load_profile("demo", [change])
+
+
+def test_every_model_that_is_changed_or_left_out_is_one_of_the_papers() -> None:
+    for name in known_profiles():
+        profile: Profile = load_profile(name)
+        assert {int(number) for number in (*profile.changes, *profile.left_out)} <= models().keys()

@@ -1,0 +1,444 @@
+"""Reports of experiments: each result in its place beside the paper's figure, and only what belongs together is averaged."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from graftmt.errors import ConfigError, DataError
+from graftmt.experiments import definitions
+from graftmt.experiments.definitions import System
+from graftmt.experiments.reporting import write_report
+from graftmt.experiments.reporting.agreement import FINDINGS, kendall, paper_agrees
+from graftmt.experiments.reporting.cells import Quantity, Results, paper_figures
+from graftmt.experiments.reporting.content import make_report, trade_offs
+from graftmt.experiments.reporting.latex import escape, latex_table
+from graftmt.experiments.reporting.markdown import markdown_table
+from graftmt.experiments.reporting.results import read_results
+
+BASE = {"id": 4, "fingerprint": "0dddbf411efd9ae5"}
+OTHER_BASE = {"id": 4, "fingerprint": "77aa01c3f0b15566"}
+
+
+def directions(scores: Mapping[str, float], off_target: float = 0.02) -> dict[str, Any]:
+    """chrF of each; BLEU is 20 less."""
+    return {
+        name: {"bleu": chrf - 20, "chrf": chrf, "off_target": off_target, "lines": 500, "tokenize": "13a"}
+        for name, chrf in scores.items()
+    }
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Callable[..., Path]:
+    """`job(7, {"el-en": 57.0})` writes the result of a pack for Greek, as the runner does; returns the experiments' folder."""
+
+    def write(model: int | None, chrf: Mapping[str, float], **facts: Any) -> Path:
+        languages = facts.get("languages", ["el"])
+        found = {
+            "directions": directions(chrf),
+            "averages": {},
+            "signatures": {"bleu": {"13a": "nrefs:1|tok:13a|smooth:exp"}},
+        }
+        seed = facts.get("seed", 1)
+        name = f"{facts.get('kind', 'model')}-{model}-{facts.get('source')}-{'+'.join(languages)}-seed{seed}"
+        document = {
+            "job": name,
+            "kind": "model",
+            "profile": "docs",
+            "model": model,
+            "languages": languages,
+            "seed": seed,
+            "base": BASE,
+            "parameters": 2_125_000,
+            "steps": 1200,
+            "seconds": {"training": 60.0, "augmentation": 5.0, "evaluation": 10.0},
+            "machine": {"device": "NVIDIA H200"},
+            "scores": {"test": found},
+            "curve": [],
+            "verified": {"base_unchanged": True},
+            **facts,
+        }
+        folder = tmp_path / "experiments"
+        (folder / "results").mkdir(parents=True, exist_ok=True)
+        path = folder / "results" / f"{facts.get('file', document['job'])}.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return folder
+
+    return write
+
+
+def cells(folder: Path) -> Results:
+    return Results(read_results(folder), definitions.models(), "TED")
+
+
+def rows_of(markdown: str) -> list[dict[str, str]]:
+    """The rows of the tables in a Markdown text, each as heading → cell."""
+    rows: list[dict[str, str]] = []
+    headings: list[str] = []
+    for line in markdown.splitlines():
+        if not line.startswith("|"):
+            headings = []
+            continue
+        found = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if not headings:
+            headings = found
+        elif not set("".join(found)) <= set(":- "):
+            rows.append(dict(zip(headings, found, strict=True)))
+    return rows
+
+
+def table(folder: Path, number: int) -> list[dict[str, str]]:
+    return rows_of(markdown_table(make_report(read_results(folder), tables=[number]).tables[0]))
+
+
+def row(rows: list[dict[str, str]], number: int) -> dict[str, str]:
+    return next(one for one in rows if one["ID"] == str(number))
+
+
+def plain(text: str) -> str:
+    """Without bold and footnotes."""
+    return re.sub(r"\*\*|<sup>.*</sup>", "", text)
+
+
+def test_a_score_stands_beside_the_paper_s_and_what_is_missing_says_so(job) -> None:
+    folder = job(7, {"el-en": 57.0, "el-fr": 40.0, "el-de": 44.0})
+    rows = table(folder, 2)
+    found = row(rows, 7)
+    assert found["EL→EN<br>paper BLEU"] == "38.9"
+    assert found["EL→EN<br>paper chrF"] == "58.1", "from Table 10, where it is printed .581"
+    assert (found["EL→EN<br>BLEU"], found["EL→EN<br>chrF"]) == ("37.0", "57.0")
+    assert found["EL→/EN<br>chrF"] == "42.0", "the mean of two directions"
+    assert found["EL→/EN<br>off-target %"] == "2.0"
+    assert found["parameters: paper / ours"] == "2.13M / 2.12M"
+    assert (found["updates"], found["seconds"]) == ("1,200", "65")
+    assert row(rows, 12)["EL→EN<br>chrF"] == row(rows, 12)["EL→/EN<br>BLEU"] == "not run"
+    assert [one["ID"] for one in rows if one["ID"]] == [str(r.system.model) for r in definitions.tables()[2].rows]
+
+
+def test_tables_in_chrf_have_the_paper_s_times_100(job) -> None:
+    text = markdown_table(make_report(read_results(job(7, {"el-en": 57.0})), tables=[10]).tables[0])
+    assert "valid: not run" in text
+    assert row(rows_of(text), 7)["EL→EN<br>paper chrF"] == "58.1"
+
+
+def test_another_new_language_is_no_part_of_an_average(job) -> None:
+    folder = job(6, {"el-en": 60.0, "el-fr": 40.0, "el-uk": 10.0, "uk-en": 50.0, "fr-en": 55.0}, languages=["el", "uk"])
+    found = row(table(folder, 2), 6)
+    assert (found["EL→EN<br>chrF"], found["EL→/EN<br>chrF"]) == ("60.0", "40.0")
+    assert row(table(folder, 1), 6)["→EN<br>chrF"] == "55.0"
+
+
+def test_seeds_are_averaged_and_a_seed_with_other_directions_is_left_out(job) -> None:
+    for seed, score in ((1, 56.0), (2, 57.0), (3, 60.0)):
+        folder = job(7, {"el-en": score}, seed=seed)
+    folder = job(7, {"el-en": 10.0, "el-fr": 10.0}, seed=4)
+    found = row(table(folder, 2), 7)
+    assert plain(found["EL→EN<br>chrF"]) == "45.8 ± 35.8"
+    cell = cells(folder).cell(System(model=7), Quantity(name="X→/EN", languages=("el",)))
+    assert (cell.seeds, cell.scores["chrf"].mean) == (1, 10.0)
+    assert found["seeds"] == "4"
+    folder = job(7, {"el-fr": 30.0, "el-de": 30.0}, seed=5)
+    cell = cells(folder).cell(System(model=7), Quantity(name="X→/EN", languages=("el",)))
+    assert (cell.scores["chrf"].mean, cell.directions) == (30.0, ("el-de", "el-fr"))
+    assert any("seed 4" in note for note in cell.notes)
+
+
+def test_results_on_another_base_are_marked_and_never_averaged(job) -> None:
+    job(7, {"el-en": 57.0})
+    job(12, {"el-en": 58.0})
+    job(14, {"el-en": 70.0}, base=OTHER_BASE)
+    folder = job(12, {"el-en": 90.0}, base=OTHER_BASE, seed=2)
+    text = markdown_table(make_report(read_results(folder), tables=[2]).tables[0])
+    rows = rows_of(text)
+    assert row(rows, 14)["EL→EN<br>chrF"].startswith("70.0<sup>"), "marked, and not bold although it is the highest"
+    assert plain(row(rows, 12)["EL→EN<br>chrF"]) == "58.0"
+    assert row(rows, 12)["EL→EN<br>chrF"].startswith("**58.0**<sup>")
+    assert "on another base, 77aa01c3f0b1…" in text
+    assert "also run on the base 77aa01c3f0b1…" in text
+
+
+def test_results_of_a_base_before_it_was_trained_again_give_way(job) -> None:
+    for model in (7, 8, 12):
+        job(model, {"el-en": 50.0}, base=OTHER_BASE, file=f"model-{model}.base-77aa01c3f0b1")
+    folder = job(7, {"el-en": 57.0})
+    assert plain(row(table(folder, 2), 7)["EL→EN<br>chrF"]) == "57.0"
+    assert row(table(folder, 2), 8)["EL→EN<br>chrF"].startswith("50.0<sup>")
+
+
+def test_packs_on_the_english_centric_base_are_other_models(job) -> None:
+    folder = job(7, {"el-en": 57.0}, base={"id": 3, "fingerprint": "abc"})
+    assert row(table(folder, 2), 7)["EL→EN<br>chrF"] == "not run"
+    assert row(table(folder, 18), 7)["EL→EN<br>chrF"] == "57.0"
+    failed = job(12, {}, failed="no memory", base=None, job="model-12-el-on3-seed1")
+    assert row(table(failed, 2), 12)["EL→EN<br>chrF"] == "not run"
+    assert row(table(failed, 18), 12)["EL→EN<br>chrF"].startswith("failed")
+
+
+def test_a_job_that_failed_is_shown_with_its_message(job) -> None:
+    job(12, {}, failed="CUDA out of memory | see the log", scores={}, base=None)
+    folder = job(7, {"el-en": 57.0})
+    text = markdown_table(make_report(read_results(folder), tables=[2]).tables[0])
+    assert re.fullmatch(r"failed<sup>\d</sup>", row(rows_of(text), 12)["EL→EN<br>chrF"])
+    assert r"CUDA out of memory \| see the log" in text
+
+
+def test_a_broken_promise_about_the_base_is_marked(job, tmp_path: Path) -> None:
+    folder = job(7, {"el-en": 57.0}, verified={"base_unchanged": False})
+    assert "<sup>" in row(table(folder, 2), 7)["EL→EN<br>chrF"]
+    write_report(folder, tmp_path / "out", tables=[2], figures=[])
+    assert "base unchanged in 0 of 1; **not in" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_best_of_ours_is_bold_with_all_that_read_the_same(job) -> None:
+    job(7, {"el-en": 57.04})
+    job(8, {"el-en": 57.01})
+    rows = table(job(9, {"el-en": 56.0}), 2)
+    assert [row(rows, n)["EL→EN<br>chrF"] for n in (7, 8, 9)] == ["**57.0**", "**57.0**", "56.0"]
+    assert row(rows, 19)["EL→EN<br>paper BLEU"] == "**41.2**", "as the paper has it"
+
+
+def compose(job: Callable[..., Path], pair: str, score: float, **facts: Any) -> Path:
+    languages = pair.split("-")
+    return job(None, {pair: score}, **{"kind": "composition", "source": 14, "target": 31, "languages": languages, **facts})
+
+
+def test_pairs_of_packs_are_averaged_over_languages_on_one_base_only(job) -> None:
+    compose(job, "el-uk", 46.0)
+    compose(job, "uk-el", 48.0)
+    compose(job, "el-sv", 90.0, base=OTHER_BASE)
+    folder = compose(job, "el-uk", 50.0, kind="pivot", seconds={"evaluation": 20.0})
+    rows = table(folder, 4)
+    composed = next(r for r in rows if r["source"].startswith("(14)") and "(31)" in r["target"] and r["route"] == "composed")
+    pivot = next(r for r in rows if r["source"].startswith("(14)") and r["route"] == "through English")
+    assert plain(composed["X→X<br>chrF"]) == "47.0"
+    assert composed["X→X<br>paper BLEU"] == "21.3"
+    assert (composed["decoder passes"], composed["s / 1,000 lines"]) == ("1", "20.0")
+    assert (pivot["decoder passes"], pivot["s / 1,000 lines"]) == ("2", "40.0")
+    assert "<sup>" in pivot["X→X<br>chrF"], "over one direction, where others have two"
+
+
+def test_what_is_pivoted_anyway_is_the_direct_model_with_english(job) -> None:
+    folder = job(1, {"el-en": 55.0}, languages=["el", "en"], base=None)
+    folder = job(1, {"el-fr": 40.0}, languages=["el", "fr"], base=None, kind="pivot")
+    found = row(table(folder, 18), 1)
+    assert (found["EL→EN<br>chrF"], found["EL→/EN<br>chrF"]) == ("55.0", "40.0")
+    assert row(table(folder, 2), 1)["EL→/EN<br>chrF"] == "not run", "those are direct models"
+
+
+def test_a_further_language_is_a_block_of_its_own(job) -> None:
+    job(7, {"el-en": 57.0})
+    folder = job(7, {"uk-en": 51.0}, languages=["uk"])
+    text = markdown_table(make_report(read_results(folder), tables=[2]).tables[0])
+    found = [one for one in rows_of(text) if "UK→EN<br>chrF" in one]
+    assert [(one["ID"], one["UK→EN<br>chrF"], one["UK→EN<br>paper chrF"]) for one in found] == [("7", "51.0", "52.5")]
+
+
+def test_codes_that_are_not_learned_are_compared_with_learned_ones(job) -> None:
+    def scored(score: float) -> dict[str, Any]:
+        return {"valid": {"directions": directions({"en-el": score})}}
+
+    job(24, {}, scores=scored(50.0))
+    folder = job(24, {}, scores=scored(48.3), plus="code:none", job="model-24-el-code-none-seed1")
+    rows = [one for one in table(folder, 25) if one["ID"] == "24" and "EN→EL<br>chrF" in one]
+    assert [(one["EN→EL<br>paper"], one["EN→EL<br>chrF"]) for one in rows] == [
+        ("-17", "-17"),
+        ("-18", "not run"),
+        ("-6", "not run"),
+    ]
+
+
+def test_a_base_without_a_job_has_the_scores_that_its_packs_carry(job) -> None:
+    averages = {"→EN": {"bleu": 30.0, "chrf": 53.0, "directions": 6}}
+    folder = job(7, {"el-en": 57.0}, base={**BASE, "scores": {"test": {"averages": averages}}})
+    assert row(table(folder, 1), 4)["→EN<br>chrF"] == "53.0"
+
+
+@pytest.mark.parametrize("number", sorted(definitions.tables()))
+def test_every_table_can_be_shown_before_anything_has_been_run(number: int, job) -> None:
+    (made,) = make_report(read_results(job(7, {"zz-zz": 1.0})), tables=[number]).tables
+    text = markdown_table(made)
+    assert "not run" in text
+    for block in made.blocks:
+        assert all(len(fields) == len(block.headings) for fields in block.rows)
+    check_latex(latex_table(made))
+
+
+def check_latex(text: str) -> None:
+    """What pdflatex would stumble on: environments, braces, numbers of columns, characters that are commands."""
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+    assert re.findall(r"\\begin{(.*?)}", body) == ["table*", "tabular"] * body.count(r"\begin{table*}")
+    assert body.count(r"\begin{") == body.count(r"\end{")
+    bare = body.replace(r"\{", "").replace(r"\}", "")
+    assert bare.count("{") == bare.count("}")
+    assert bare.count("$") % 2 == 0
+    for tabular in re.findall(r"\\begin{tabular}{([lr]+)}(.*?)\\end{tabular}", body, re.DOTALL):
+        lines = [line.strip() for line in tabular[1].splitlines() if line.strip().endswith(r"\\")]
+        for line in lines:
+            spans = [int(span) for span in re.findall(r"\\multicolumn{(\d+)}", line)]
+            cells = len(re.split(r"(?<!\\)&", line))
+            assert cells - len(spans) + sum(spans) == len(tabular[0]), line
+        assert [rule for rule in (r"\toprule", r"\midrule", r"\bottomrule") if rule not in tabular[1]] == []
+    assert not re.search(r"(?<!\\)[#_%]", re.sub(r"\\label{.*?}|{%$", "", body, flags=re.MULTILINE))
+    assert set(body) - set(map(chr, range(128))) == set(), "commands in the place of all other characters"
+    labels = re.findall(r"\\label{(.*?)}", body)
+    assert len(labels) == len(set(labels))
+
+
+def test_latex_has_no_commands_in_text() -> None:
+    assert escape("50 % of {a_b} & c → d") == r"50 \% of \{a\_b\} \& c $\to$ d"
+
+
+def test_latex_of_a_filled_table(job) -> None:
+    job(7, {"el-en": 57.0, "el-fr": 40.0})
+    job(14, {}, failed="a_b & 100 % {gone} – ‘ή’", scores={})
+    (made,) = make_report(read_results(job(12, {"el-en": 58.0, "el-fr": 11.0}, seed=2)), tables=[2]).tables
+    text = latex_table(made)
+    assert r"\textbf{58.0}" in text
+    assert r"a\_b \& 100 \% \{gone\} -- " in text
+    assert r"\multicolumn{5}{c}{EL$\to$EN}" in text
+    check_latex(text)
+
+
+def test_kendall_s_tau() -> None:
+    assert kendall([1, 2, 3, 4], [10, 20, 30, 40]) == 1
+    assert kendall([1, 2, 3, 4], [4, 3, 2, 1]) == -1
+    assert kendall([1, 2, 3], [5, 5, 5]) is None
+    assert kendall([1, 2, 2, 3], [1, 3, 2, 2]) == pytest.approx(2 / 5), "by hand: 3 pairs alike, 1 not, 5 untied in each"
+
+
+def test_our_order_is_compared_with_the_paper_s(job) -> None:
+    paper = paper_figures(definitions.tables().values())
+    for number in (7, 10, 11, 12):
+        printed = {
+            name: paper[System(model=number), Quantity(name=name, languages=("el",)), "chrf"] for name in ("X→EN", "X→/EN")
+        }
+        folder = job(number, {"el-en": printed["X→EN"], "el-fr": 100 - printed["X→/EN"]})
+    report = make_report(read_results(folder), tables=[10])
+    taus = {(a.column, a.metric): (a.rows, a.tau) for a in report.agreements}
+    assert taus["EL→EN", "chrf"] == (4, 1.0)
+    assert taus["EL→/EN", "chrf"][1] == -1.0
+    verdicts = {checked.finding[:12]: checked for checked in report.findings}
+    assert verdicts["adapters or "].holds == ("(11) > (7)", "(12) > (7)")
+    assert verdicts["adapters or "].not_run == ("(13) > (7)", "(14) > (7)")
+    assert verdicts["… and cost i"].fails == ("(7) > (10)", "(7) > (11)", "(7) > (12)")
+
+
+def test_the_paper_s_own_figures_bear_its_findings_out_in_bleu_for_greek() -> None:
+    paper = paper_figures(definitions.tables().values())
+    for finding in FINDINGS:
+        languages = ("el", "uk", "sv", "id") if finding.quantity == "X→X" else ("el",)
+        quantity = Quantity(name=finding.quantity, languages=languages)
+        for better, worse in finding.pairs:
+            assert paper_agrees(better, worse, finding, quantity, "bleu", paper), (finding.text, better, worse)
+
+
+def test_where_the_paper_s_chrf_contradicts_its_finding_that_is_said(job) -> None:
+    job(1, {"el-en": 55.0}, languages=["el", "en"], base=None)
+    folder = job(7, {"el-en": 54.0})
+    (found,) = make_report(read_results(folder), tables=[2]).findings
+    assert found.fails == found.paper_otherwise == ("(7) > (1)",), "58.1 and 58.3 in Table 10"
+    (found,) = make_report(read_results(folder), tables=[2], metric="bleu").findings
+    assert (found.fails, found.paper_otherwise) == (("(7) > (1)",), ())
+
+
+def test_results_json_is_flat_and_has_every_direction_and_average(job, tmp_path: Path) -> None:
+    folder = job(7, {"el-en": 57.0, "el-fr": 41.0, "el-de": 43.0})
+    job(12, {}, failed="no memory", scores={})
+    write_report(folder, tmp_path / "out", tables=[2], figures=[])
+    document = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
+    entries = document["results"]
+    single = next(entry for entry in entries if entry.get("direction") == "el-fr")
+    assert (single["id"], single["languages"], single["chrf"], single["base"]) == (7, ["el"], 41.0, BASE["fingerprint"])
+    assert single["seconds"]["training"] == 60.0
+    average = next(entry for entry in entries if entry.get("average") == "X→/EN")
+    assert average["chrf"] == pytest.approx(fmean([41.0, 43.0]))
+    assert (average["paper_bleu"], average["paper_chrf"]) == (18.8, pytest.approx(41.7))
+    assert [entry["failed"] for entry in entries if "failed" in entry] == ["no memory"]
+
+
+def test_the_first_page_and_figures(job, tmp_path: Path) -> None:
+    def curve(last: float) -> list[dict[str, float]]:
+        return [{"step": 100 * n, "el-en": 50.0 + n, "el-de": last * n} for n in range(1, 4)]
+
+    job(7, {"el-en": 57.0, "el-fr": 42.0}, curve=curve(14.0))
+    job(24, {"en-el": 50.0, "fr-el": 43.0})
+    job(7, {"el-en": 40.0}, kind="size", lines=3000)
+    folder = job(12, {"el-en": 58.0, "el-fr": 11.0}, curve=curve(4.0))
+    report, written = write_report(folder, tmp_path / "out")
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert page.index("el as source language") < page.index("trade-off.png") < page.index("## What it was made with")
+    for words in (BASE["fingerprint"], "13a", "NVIDIA H200", "/EN averages over 1 others, fr", "Not run: Tables"):
+        assert words in page
+    assert "el-de in place of el-fr" in page
+    for link in re.findall(r"\]\((.*?)\)", page):
+        assert (tmp_path / "out" / link).is_file(), link
+    drawn = [path for path in written if path.suffix == ".png"]
+    assert {path.name for path in drawn} >= {"trade-off.png", "figure-3.png", "figure-4.png"}
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
+    assert {made.number for made in report.tables} >= {2, 3, 10, 14}
+    assert rows_of(page), "tables have as many cells in each row as headings"
+
+
+def test_the_first_page_compares_only_what_can_be_compared(job, tmp_path: Path) -> None:
+    job(7, {"el-en": 57.0, "el-fr": 42.0, "el-de": 44.0})
+    job(8, {"el-en": 56.0, "el-fr": 41.0, "el-de": 43.0})
+    job(12, {"el-en": 59.0, "el-fr": 60.0})
+    folder = job(14, {"el-en": 70.0, "el-fr": 60.0, "el-de": 60.0}, base=OTHER_BASE)
+    report, _ = write_report(folder, tmp_path / "out", tables=[2], figures=[])
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    rows = rows_of(page)
+    assert [row(rows, n)["EL→EN<br>ours"] for n in (7, 12)] == ["57.0", "**59.0**"]
+    assert row(rows, 7)["EL→/EN<br>ours"] == "**43.0**"
+    assert re.fullmatch(r"60\.0<sup>\d</sup>", row(rows, 12)["EL→/EN<br>ours"])
+    assert "mean over 1 direction: el-fr, where most rows have 2" in page
+    ours, paper = trade_offs(report, "TED")
+    assert set(ours[0].points) == {"7", "8"}
+    assert paper[0].points["7"] == pytest.approx((58.1, 41.7))
+    assert not [claim for found in report.findings for claim in (*found.holds, *found.fails) if "(14)" in claim]
+
+
+def test_a_report_on_bleu(job, tmp_path: Path) -> None:
+    folder = job(7, {"el-en": 57.0, "el-fr": 42.0}, curve=[{"step": 9, "el-en": 57.0, "bleu": {"el-en": 37.0}}])
+    write_report(folder, tmp_path / "out", metric="bleu", figures=[3])
+    found = rows_of((tmp_path / "out" / "README.md").read_text(encoding="utf-8"))[0]
+    assert (found["EL→EN<br>paper"], plain(found["EL→EN<br>ours"])) == ("38.9", "37.0")
+
+
+def test_what_cannot_be_reported_is_said(job, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="no results"):
+        read_results(tmp_path / "empty")
+    folder = job(7, {"el-en": 57.0})
+    with pytest.raises(ConfigError, match="no results of profile 'ted'; it has those of docs"):
+        read_results(folder, "ted")
+    with pytest.raises(ConfigError, match="those that do are 1, 2"):
+        write_report(folder, tmp_path / "out", tables=[8])
+    job(7, {"el-en": 57.0}, profile="demo", job="another")
+    with pytest.raises(ConfigError, match="results of demo, docs; say which"):
+        read_results(folder)
+    (folder / "results" / "broken.json").write_text('{"kind": "model"}', encoding="utf-8")
+    with pytest.raises(DataError, match=r"broken\.json has no 'job'"):
+        read_results(folder, "docs")
+
+
+def test_the_command_writes_prints_and_explains(job, graftmt, tmp_path: Path) -> None:
+    for number, score in ((7, 57.0), (10, 57.5), (12, 59.0)):
+        folder = job(number, {"el-en": score, "el-fr": 42.0 if number == 7 else 11.0})
+    command = ("experiment", "report", "docs", "--results", str(folder), "--tables", "2,10", "--figures", "3")
+    shown = graftmt(*command, "--agreement")
+    assert shown.code == 0, shown.stderr
+    assert "Kendall" in shown.stdout
+    assert (folder / "report" / "table-02.tex").is_file()
+    document = json.loads(graftmt(*command, "-o", str(tmp_path / "out"), "--json").stdout)
+    assert document["tables"] == [2, 10]
+    assert document["agreement"]
+    assert str(tmp_path / "out" / "README.md") in document["files"]
+    for options, words in ((("--metric", "blue"), "did you mean 'bleu'?"), (("--tables", "two"), "such as 2,3")):
+        failed = graftmt(*command, *options)
+        assert (failed.code, words in failed.stderr) == (1, True)

@@ -1,0 +1,383 @@
+"""Experiments run: every kind of job, resumable at any point, nothing done twice, the base unchanged, failures recorded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftmt.base import Base, read_base_document
+from graftmt.experiments.making import curve_of
+
+PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
+TOY = ["initial=[en, fr, ru]", "others=[fr, ru]", "packs.watch=[fr]", "evaluation.sets.test.lines=4"]
+
+
+@pytest.fixture
+def arguments(graft_corpus: Path, graft_base, quick: list[str]) -> Callable[..., list[str]]:
+    """`arguments(output, "--tables", "2")`: a command in the toy world, with a base of random weights."""
+
+    def make(output: Path, *more: str) -> list[str]:
+        given = ["--corpus", str(graft_corpus), "--base", f"4={graft_base()}", "--output", str(output)]
+        return ["experiment", "run", "demo", *given, *quick, *TOY, *more]
+
+    return make
+
+
+@pytest.fixture
+def run(graftmt, arguments) -> Callable[..., dict[str, Any]]:
+    """Runs it in this process and returns its JSON; `code` is the exit code expected."""
+
+    def go(output: Path, *more: str, code: int = 0) -> dict[str, Any]:
+        result = graftmt(*arguments(output, *more), "--json", "--quiet")
+        assert result.code == code, result.stderr
+        return json.loads(result.stdout)
+
+    return go
+
+
+def test_rows_of_three_tables_from_a_base_to_compositions_and_a_pivot(run, results, same_scores, tmp_path: Path) -> None:
+    asked = ("--tables", "2,3,4", "--rows", "7+31,14+31,21,22", "evaluation.off_target=true", "packs.validation.translate=true")
+    outcome = run(tmp_path, *asked)
+    assert (outcome["failed"], outcome["left"], outcome["stopped"]) == ({}, [], None)
+    found = results(tmp_path)
+    assert set(found) == set(outcome["done"])
+    position = {key: number for number, key in enumerate(outcome["done"])}
+    assert position["model-4"] == 0, "the base first"
+    for key, result in found.items():
+        assert result["job"] == key
+        assert result["base"]["id"] == 4
+        assert result["base"]["fingerprint"] == found["model-4"]["fingerprint"]
+        assert result["base"]["scores"]["test"]["averages"].keys() == {"→EN", "←EN", "/EN"}
+        if result["kind"] == "composition" or result["kind"] == "pivot":
+            source, target = result["languages"]
+            for number, language in ((result["source"], source), (result["target"], target)):
+                assert position[f"model-{number}-{language}-seed1"] < position[key], "packs before what they are combined to"
+    assert set(found["model-4"]["seconds"]) == {"evaluation"}, "it was given"
+    greek = found["model-7-el-seed1"]
+    assert set(greek["seconds"]) == {"training", "augmentation", "evaluation"}
+    assert (greek["recipe"], greek["steps"], greek["data"], greek["profile"]) == ("embed", 3, "el-en", "demo")
+    assert greek["verified"] == {"base_unchanged": True, "base_scores_identical": True}
+    assert set(greek["scores"]["test"]["directions"]) == {"el-en", "el-fr", "el-ru"}
+    assert set(greek["scores"]["test"]["averages"]) == {"X→EN", "X→/EN"}
+    entry = greek["scores"]["test"]["directions"]["el-en"]
+    assert entry["lines"] == 4
+    assert entry["off_target"] is None or 0 <= entry["off_target"] <= 1
+    assert entry["tokenize"] == "13a"
+    assert "tok:13a" in greek["scores"]["test"]["signatures"]["bleu"]["13a"]
+    assert [point["step"] for point in greek["curve"]][-1] == 3
+    assert {"el-en", "el-fr"} <= set(greek["curve"][0])
+    assert set(found["model-31-uk-seed1"]["scores"]["test"]["averages"]) == {"EN→X", "/EN→X"}
+    assert found["model-22-el+uk-seed1"]["languages"] == ["el", "uk"]
+    assert found["model-21-el-seed1"]["data"] == "el-en + 100 lines per lang (BT)"
+    assert set(found["compose-14+31-el-uk-seed1"]["scores"]["test"]["directions"]) == {"el-uk"}
+    assert found["pivot-14+31-uk-el-seed1"]["kind"] == "pivot"
+    packs = [found[key]["fingerprint"] for key in ("model-14-el-seed1", "model-31-uk-seed1")]
+    assert found["compose-14+31-el-uk-seed1"]["fingerprint"] == "+".join(packs)
+    kept = (tmp_path / "translations" / "model-7-el-seed1" / "test.el-en.txt").read_text(encoding="utf-8")
+    assert len(kept.splitlines()) == 4
+    assert not list((tmp_path / "work").glob("*/*")), "unfinished work of finished jobs"
+    # Again: nothing is done.
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()}
+    again = run(tmp_path, *asked)
+    assert again["done"] == []
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()} == before
+    # Without anything to go on from, too: results are kept for good.
+    for name in ("runs", "text", "work"):
+        shutil.rmtree(tmp_path / name, ignore_errors=True)
+    assert run(tmp_path, *asked)["done"] == []
+
+
+def wait_until(process: subprocess.Popen[bytes], there: Callable[[], bool]) -> None:
+    started = time.time()
+    while time.time() < started + PATIENCE:
+        assert process.poll() is None, process.communicate()[1].decode()
+        if there():
+            return
+        time.sleep(0.002)
+    raise AssertionError(f"not in {PATIENCE} seconds")
+
+
+def test_killed_in_the_middle_it_goes_on_to_the_same_scores(
+    run, arguments, results, same_scores, start_graftmt, tmp_path: Path
+) -> None:
+    asked = ("--tables", "4", "--rows", "7+31", "--quiet")
+    left_alone, killed = tmp_path / "left-alone", tmp_path / "killed"
+    run(left_alone, *asked)
+    moments = [
+        lambda: any((killed / "runs").glob("*/model-7-el-seed1/log.jsonl")),  # in training
+        lambda: (killed / "results/model-31-uk-seed1.json").is_file(),  # among compositions
+    ]
+    seen: dict[str, int] = {}
+    for moment in moments:
+        process = start_graftmt(*arguments(killed, *asked))
+        wait_until(process, moment)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        for path in (killed / "results").glob("*.json"):
+            assert seen.setdefault(path.name, path.stat().st_mtime_ns) == path.stat().st_mtime_ns, f"{path.name} was made twice"
+    outcome = run(killed, *asked)
+    assert outcome["left"] == []
+    assert not {f"{key}.json" for key in outcome["done"]} & set(seen)
+    same_scores(results(left_alone), results(killed))
+    assert not list((killed / "results").glob(".*"))
+
+
+def test_the_time_given_stops_it_and_the_same_command_goes_on(run, results, tmp_path: Path) -> None:
+    asked = ("--tables", "2", "--rows", "7,8")
+    outcome = run(tmp_path, *asked, "--minutes", "0")
+    assert outcome["stopped"] == "the time given with --minutes is over"
+    assert outcome["done"] == []
+    assert outcome["left"] == ["model-4", "model-7-el-seed1", "model-8-el-seed1"]
+    outcome = run(tmp_path, *asked, "--minutes", "60")
+    assert (outcome["stopped"], outcome["left"]) == (None, [])
+
+
+def test_a_job_that_fails_is_recorded_and_the_others_go_on(run, results, tmp_path: Path) -> None:
+    broken = 'changes={"7": ["recipe=embed + enc-layer-9"]}'
+    outcome = run(tmp_path, "--tables", "4", "--rows", "7+31,14+31", "--languages", "el,uk", broken, code=1)
+    found = results(tmp_path)
+    assert "layer 9" in found["model-7-el-seed1"]["failed"]
+    assert "it needs model-7-el-seed1, which failed" in found["compose-7+31-el-uk-seed1"]["failed"]
+    assert "failed" not in found["compose-14+31-el-uk-seed1"]
+    assert set(outcome["failed"]) == {key for key, result in found.items() if result.get("failed")} == set(outcome["left"])
+    # Put right, only what failed is done.
+    outcome = run(tmp_path, "--tables", "4", "--rows", "7+31,14+31", "--languages", "el,uk")
+    assert set(outcome["done"]) == {
+        "model-7-el-seed1",
+        "model-7-uk-seed1",
+        "compose-7+31-el-uk-seed1",
+        "compose-7+31-uk-el-seed1",
+    }
+
+
+def test_on_a_base_trained_again_results_are_kept_and_packs_are_not_mixed(
+    run, graftmt, arguments, graft_base, results, tmp_path: Path
+) -> None:
+    run(tmp_path, "--tables", "2", "--rows", "7", "--languages", "el,uk")
+    before = results(tmp_path)
+    other = graft_base("post")
+    command = [
+        part.replace(f"4={graft_base()}", f"4={other}") for part in arguments(tmp_path, "--tables", "4", "--rows", "7+31")
+    ]
+    result = graftmt(*command, "--json", "--quiet")
+    assert result.code == 0, result.stderr
+    found = results(tmp_path)
+    old, new = Base.load(graft_base()).fingerprint, Base.load(other).fingerprint
+    assert {one["base"]["fingerprint"] for key, one in found.items() if ".base-" not in key} == {new}
+    assert found[f"model-7-el-seed1.base-{old[:12]}"] == before["model-7-el-seed1"]
+    assert found[f"model-4.base-{old[:12]}"] == before["model-4"]
+    packs = [found[key]["fingerprint"] for key in ("model-7-el-seed1", "model-31-uk-seed1")]
+    assert found["compose-7+31-el-uk-seed1"]["fingerprint"] == "+".join(packs)
+
+
+def test_results_of_other_settings_are_not_added_to(run, graftmt, arguments, results, tmp_path: Path) -> None:
+    run(tmp_path, "--tables", "2", "--rows", "7")
+    result = graftmt(*arguments(tmp_path, "--tables", "2", "--rows", "7"), "packs.source.steps=5")
+    assert result.code == 1
+    assert "model-7-el-seed1.json was made with other settings (training.stages.0.steps: 3 then, 5 now" in result.stderr
+    # One more test set is scored without training again.
+    outcome = run(tmp_path, "--tables", "2", "--rows", "7", "evaluation.sets.valid={split: valid, lines: 3}")
+    assert outcome["done"] == ["model-4", "model-7-el-seed1"]
+    assert set(results(tmp_path)["model-7-el-seed1"]["scores"]) == {"test", "valid"}
+
+
+def test_figures_by_updates_and_by_size(run, results, tmp_path: Path) -> None:
+    outcome = run(tmp_path, "--figures", "3,4", "--rows", "1,7", "sizes=[20, 50, 5000]")
+    assert outcome["left"] == []
+    assert set(outcome["skipped"]) == {
+        "size-1-el-en-5000-seed1",
+        "size-1-en-el-5000-seed1",
+        "size-7-el-5000-seed1",
+    }
+    found = results(tmp_path)
+    assert found["size-7-el-20-seed1"]["kind"] == "size"
+    assert found["size-7-el-20-seed1"]["lines"] == 20
+    assert found["size-1-en-el-50-seed1"]["languages"] == ["en", "el"]
+    assert found["model-1-el-en-seed1"]["base"] is None
+    small, large = (
+        set((tmp_path / "text" / "sizes" / f"el-en-{size}-seed1" / "train.el.txt").read_text("utf-8").splitlines())
+        for size in (20, 50)
+    )
+    assert small < large
+
+
+def test_seeds_and_the_same_seed_again(run, results, tmp_path: Path) -> None:
+    run(tmp_path / "a", "--tables", "2", "--rows", "7", "--seeds", "2,1")
+    run(tmp_path / "b", "--tables", "2", "--rows", "7", "--seeds", "2")
+    first, second = results(tmp_path / "a"), results(tmp_path / "b")
+    assert first["model-7-el-seed1"]["fingerprint"] != first["model-7-el-seed2"]["fingerprint"]
+    assert first["model-7-el-seed2"]["fingerprint"] == second["model-7-el-seed2"]["fingerprint"]
+
+
+def test_codes_that_are_not_learned_are_models_of_their_own(run, results, tmp_path: Path) -> None:
+    run(tmp_path, "--tables", "25", "--rows", "24", "--languages", "uk")
+    recipes = {key: result["recipe"] for key, result in results(tmp_path).items() if key != "model-4"}
+    assert recipes == {
+        "model-24-uk-code-none-seed1": "embed + code:none",
+        "model-24-uk-code-fixed-en-seed1": "embed + code:fixed:en",
+        "model-24-uk-code-proxy-seed1": "embed + code:proxy:ru",
+    }
+
+
+def test_the_demo_needs_nothing_but_its_name(graftmt, quick: list[str], results, tmp_path: Path) -> None:
+    pytest.importorskip("babel")
+    from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, write_corpus
+
+    # As it makes it itself, but for the size.
+    languages = (*BASE_LANGUAGES, *NEW_LANGUAGES)
+    write_corpus(tmp_path / "corpus", languages, train_lines=200, valid_lines=10, test_lines=10)
+    changes = [change for change in quick if not change.startswith("packs.subwords")]
+    asked = ["--tables", "2", "--rows", "7", "-o", str(tmp_path), "packs.subwords.merges=300", "evaluation.max_length=80"]
+    result = graftmt("experiment", "run", "demo", *changes, *asked, "--quiet")
+    assert result.code == 0, result.stderr
+    found = results(tmp_path)
+    assert found["model-7-el-seed1"]["verified"] == {"base_unchanged": True, "base_scores_identical": True}
+    assert found["model-4"]["scores"]["test"]["averages"]["→EN"]["chrf"] > 80, "the shipped base is a good one"
+
+
+TED = [
+    "initial=[en, fr, ru]",
+    "new=[el, uk]",
+    "others=[fr, ru]",
+    "packs.watch=[fr]",
+    "bilingual.partners=[fr]",
+    "bilingual.initial=false",
+]
+
+
+def test_the_ted_experiments_on_a_release(graftmt, quick: list[str], ted_release: Path, results, tmp_path: Path) -> None:
+    corpus, output = tmp_path / "corpus", tmp_path / "out"
+    assert graftmt("prepare", "ted", str(ted_release), "-o", str(corpus), "--quiet").code == 0
+    limits = [f"evaluation.sets.{name}.lines=3" for name in ("test", "valid")]
+    result = graftmt(
+        *("experiment", "run", "ted", "--corpus", str(corpus), "-o", str(output), "--json", "--quiet", *quick, *TED, *limits),
+        *("--tables", "1,2,9,18", "--rows", "1,3,4,5,7,16,17,20,57,60"),
+    )
+    assert result.code == 0, result.stderr
+    outcome = json.loads(result.stdout)
+    assert outcome["left"] == []
+    found = results(output)
+    assert set(found["model-4"]["scores"]) == {"test", "valid"}
+    assert found["model-4"]["steps"] == 8
+    assert found["model-3"]["steps"] == 4
+    assert found["model-3"]["fingerprint"] != found["model-4"]["fingerprint"]
+    assert read_base_document(output / "bases" / "3")["languages"] == ["en", "fr", "ru"]
+    assert "tok:none" in found["model-7-el-seed1"]["scores"]["test"]["signatures"]["bleu"]["none"]
+    assert found["model-7-el-on3-seed1"]["base"]["id"] == 3
+    assert found["model-16-el-seed1"]["data"] == "el-* (multi-aligned)"
+    assert found["model-17-el-seed1"]["seconds"]["augmentation"] > 0
+    assert found["model-60-el-seed1"]["trains"] == "substitute"
+    assert {"X→EN", "X→/EN", "EN→X", "/EN→X", "→EN", "←EN", "/EN"} == set(
+        found["model-5-el-seed1"]["scores"]["test"]["averages"]
+    )
+    assert found["pivot-57-el-seed1"]["kind"] == "pivot"
+    assert found["model-1-el-fr-seed1"]["data"] == "el-fr"
+    # The teacher is (3), as the profile says.
+    made = json.loads(
+        (output / "text" / "filtered" / f"el-1000-bt-seed1-{found['model-3']['fingerprint'][:12]}" / "corpus.json").read_text()
+    )
+    assert made["augmentation"]["teacher"]["fingerprint"] == found["model-3"]["fingerprint"]
+
+
+def test_the_paracrawl_experiments_on_releases(
+    graftmt, quick: list[str], paracrawl_releases: Path, results, tmp_path: Path
+) -> None:
+    pytest.importorskip("duckdb")
+    pairs, united, aligned, corpus, flores = (tmp_path / name for name in ("pairs", "un", "aligned", "corpus", "flores"))
+    steps = [
+        ["paracrawl", str(paracrawl_releases / "paracrawl"), "-o", str(pairs)],
+        ["unpc", str(paracrawl_releases / "unpc"), "-o", str(united)],
+        ["align", f"fr={pairs / 'en-fr'}", f"de={pairs / 'en-de'}", f"ar={united}", f"ru={united}", "-o", str(aligned)],
+        ["split", str(aligned), "-o", str(corpus), "--valid", "6", "--test", "6"],
+        ["flores", str(paracrawl_releases / "flores"), "-o", str(flores), "--short-codes"],
+    ]
+    for step in steps:
+        result = graftmt("prepare", *step)
+        assert result.code == 0, (step, result.stderr)
+    output = tmp_path / "out"
+    changes = [
+        "initial=[en, fr, de]",
+        "new=[ar, ru]",
+        "others=[fr, de]",
+        "packs.watch=[fr]",
+        f"corpus.unfiltered={corpus}",
+        f"evaluation.sets.flores-devtest={{corpus: {flores}, split: test, lines: 3, tokenize: 13a}}",
+        f"evaluation.sets.ted2020-valid={{corpus: {corpus}, split: valid, lines: 3}}",
+        "changes.39=[model.encoder_layers=2]",
+    ]
+    result = graftmt(
+        *("experiment", "run", "paracrawl", "--corpus", str(corpus), "-o", str(output), "--json", "--quiet", *quick, *changes),
+        *("--tables", "5,6,7", "--rows", "39,40,41,42,45,49+54,50,55"),
+    )
+    assert result.code == 0, result.stderr
+    assert json.loads(result.stdout)["left"] == []
+    found = results(output)
+    assert set(found["model-42"]["scores"]) == {"flores-devtest", "ted2020-valid"}
+    assert found["model-39"]["parameters"] != found["model-40"]["parameters"]
+    assert found["pivot-41"]["model"] == 41
+    assert found["pivot-50-ar+ru-seed1"]["base"]["id"] == 42
+    assert found["model-55-ar-seed1"]["data"] == "ar-en, without language ID"
+    assert set(found["pivot-45-ar-ru-seed1"]["scores"]["flores-devtest"]["directions"]) == {"ar-ru"}
+    assert found["model-49-ru-seed1"]["data"] == "ru-en + 20k lines per lang (BT)"
+    assert found["compose-49+54-ar-ru-seed1"]["base"]["fingerprint"] == found["model-42"]["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["run", "dcos", "--tables", "2"], "did you mean 'docs'?"),
+        (["run", "docs"], "say what to run: --tables 2,3,4"),
+        (["run", "docs", "--tables", "6"], "table 6 is of the ParaCrawl models"),
+        (["run", "docs", "--tables", "99"], "table 99 is not among those with scores of models"),
+        (["run", "docs", "--tables", "two"], "'two' is not a number"),
+        (["run", "docs", "--tables", "2", "--rows", "31"], "no row of what was asked for is of this model; its rows are 1, 5"),
+        (["run", "docs", "--tables", "2", "--rows", "seven"], "expected the number of a model, such as 7"),
+        (["run", "docs", "--tables", "2", "--languages", "fr"], "not a new language of profile 'docs'"),
+        (["run", "docs", "--tables", "2", "--base", "runs/x"], "such as 4=runs/docs/base"),
+        (["run", "docs", "--tables", "2", "--base", "4=nowhere"], "there is no base in nowhere"),
+        (["run", "ted", "--tables", "2", "--corpus", "nowhere"], "graftmt prepare ted"),
+        (["run", "docs", "--tables", "2", "packs.source.stepz=3"], "did you mean 'steps'?"),
+        (["run", "docs", "--tables", "2", "others=[en]"], "expected initial languages other than en"),
+        (["list", "nothing"], "there is no profile 'nothing'"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(graftmt, command: list[str], message: str) -> None:
+    result = graftmt("experiment", *command)
+    assert result.code == 1
+    assert message in " ".join(result.stderr.split())
+
+
+def test_list_and_dry_run_say_what_is_done_and_what_is_missing(run, graftmt, arguments, results, tmp_path: Path) -> None:
+    run(tmp_path, "--tables", "2", "--rows", "7")
+    listed = graftmt("experiment", "list", "demo", "--tables", "2", "--rows", "7,8,2", "-o", str(tmp_path), *TOY, "--json")
+    assert listed.code == 1, "model 2 is not in Table 2"
+    listed = graftmt("experiment", "list", "demo", "--tables", "1,2", "--rows", "7,8,2", "-o", str(tmp_path), *TOY, "--json")
+    rows = {row["number"]: row for row in json.loads(listed.stdout)["rows"]}
+    assert (rows["7"]["done"], rows["7"]["missing"], rows["7"]["minutes"]) == (["model-7-el-seed1"], [], 0)
+    assert rows["8"]["missing"] == ["model-8-el-seed1"]
+    took = sum(results(tmp_path)["model-7-el-seed1"]["seconds"].values())
+    assert rows["8"]["minutes"] == pytest.approx(took / 60), "as long as the one that was done"
+    assert rows["2"]["not_here"] == "figures of others, which nothing here trains"
+    shown = graftmt("experiment", "list", "demo", "-o", str(tmp_path))
+    assert "Table 4" in shown.stdout
+    assert "Figure 3" in shown.stdout
+    dry = graftmt(*arguments(tmp_path, "--tables", "2", "--rows", "7,8", "--dry-run", "--json"))
+    assert [(job["job"], job["done"]) for job in json.loads(dry.stdout)["jobs"]] == [
+        ("model-4", True),
+        ("model-7-el-seed1", True),
+        ("model-8-el-seed1", False),
+    ]
+    assert not (tmp_path / "results" / "model-8-el-seed1.json").exists()
+
+
+def test_a_run_without_a_log_has_no_curve(tmp_path: Path) -> None:
+    assert curve_of(tmp_path) == []
