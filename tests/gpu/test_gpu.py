@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch
 
+from graftmt.base import Base
+from graftmt.configuration import from_mapping
+from graftmt.data import PackedBatch
 from graftmt.decoding import SearchOptions, search_all
+from graftmt.decoding.search import top_by_groups
 from graftmt.model import PackedTokens, Transformer, named_size
-from graftmt.training.optimization import smoothed_loss
+from graftmt.training import Stopped, TrainConfig, train_base
+from graftmt.training.capture import CapturedStep
+from graftmt.training.optimization import compile_layers, packed_loss, smoothed_loss
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")]
 
@@ -68,3 +78,121 @@ def test_packed_sentences_give_the_loss_of_padded_ones_in_bf16() -> None:
             apart.append(model.decode(torch.tensor([target]).cuda(), memory, mask)[0])
     difference = (together - torch.cat(apart)).float()
     assert difference.norm() / torch.cat(apart).float().norm() < 0.02
+
+
+def packed_batch(rows: int = 997) -> PackedBatch:
+    """Twenty pairs and some padding, in rows of 512 tokens."""
+    chance = torch.Generator().manual_seed(3)
+    lengths = torch.randint(3, 24, (2, 20), generator=chance).tolist()
+    sides = []
+    for side in lengths:
+        full = [*side, 512 - sum(side) - 3, 3]
+        starts = torch.tensor([0, *torch.tensor(full).cumsum(0).tolist(), 512], dtype=torch.int32)
+        positions = torch.cat([torch.arange(length) for length in full])
+        ids = torch.randint(4, rows, (512,), generator=chance)
+        sides.append(PackedTokens(ids, positions, starts, 256))
+    labels = torch.randint(4, rows, (512,), generator=chance)
+    labels[sum(lengths[1]) :] = 1
+    return PackedBatch(sides[0], sides[1], labels, [], [], target_tokens=sum(lengths[1]), source_tokens=sum(lengths[0]))
+
+
+def gradients_of(model: Transformer, run: Callable[[], object]) -> tuple[list[torch.Tensor], object]:
+    for parameter in model.parameters():
+        parameter.grad = None
+    loss = run()
+    torch.cuda.synchronize()
+    return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None], loss
+
+
+@pytest.mark.parametrize("adding", [False, True])
+def test_a_recorded_step_gives_the_gradients_of_a_plain_one(adding: bool) -> None:
+    torch.manual_seed(0)
+    model = Transformer.build(named_size("tiny", heads=2), 997).cuda()
+    batch = packed_batch()
+
+    def loss(batch: PackedBatch) -> torch.Tensor:
+        with torch.autocast("cuda", torch.bfloat16):
+            return packed_loss(model, batch, 0.1)
+
+    def plain() -> float:
+        result = loss(batch.to(torch.device("cuda"))) / batch.target_tokens
+        result.backward()
+        return float(result)
+
+    expected, loss_then = gradients_of(model, plain)
+    other = packed_batch()
+    other.labels[:5] = 7  # recorded with one batch, replayed with another
+    step = CapturedStep(loss, model.parameters(), other, torch.device("cuda"), adding=adding)
+    for _ in range(2):  # the second replay starts from what the first one left
+        step.clear()
+        found = float(step(batch.pinned(), batch.target_tokens))
+        assert found == pytest.approx(loss_then, rel=1e-4)
+        own = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        for one, two in zip(own, expected, strict=True):
+            assert (one - two).norm() <= 0.02 * two.norm() + 1e-6
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_compiled_packed_layers_give_the_gradients_of_plain_ones(blocks: bool) -> None:
+    torch.manual_seed(0)
+    model = Transformer.build(named_size("tiny", heads=2), 997).cuda()
+    batch = packed_batch().to(torch.device("cuda"))
+
+    def run(compiled: bool) -> float:
+        with torch.autocast("cuda", torch.bfloat16):
+            result = packed_loss(model, batch, 0.1, compiled=compiled, blocks=compiled and blocks) / batch.target_tokens
+        result.backward()
+        return float(result)
+
+    expected, loss_then = gradients_of(model, lambda: run(False))
+    compile_layers(model, one_shape=True)
+    found, loss_now = gradients_of(model, lambda: run(True))
+    assert loss_now == pytest.approx(loss_then, rel=2e-3)
+    for one, two in zip(found, expected, strict=True):
+        assert (one - two).norm() <= 0.05 * two.norm() + 1e-5
+
+
+def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path) -> None:
+    """Dropout is a function of the step there too."""
+    chance = random.Random(1)
+    words = [["".join(chance.choices("abcdefgh", k=3)) for _ in range(40)] for _ in range(2)]
+    lines = [[chance.randrange(40) for _ in range(chance.randint(2, 12))] for _ in range(300)]
+    for split in ("train", "valid"):
+        for language, own in zip(("en", "fr"), words, strict=True):
+            text = "".join(" ".join(own[word] for word in line) + "\n" for line in lines)
+            (tmp_path / f"{split}.{language}.txt").write_text(text, encoding="utf-8")
+
+    def config(run: str) -> TrainConfig:
+        stage = {"steps": 12, "batch_tokens": 1024, "packed": True, "dropout": 0.1, "warmup": 2, "learning_rate": 1e-3}
+        return from_mapping(
+            TrainConfig,
+            {
+                "run": str(tmp_path / run),
+                "data": {"corpus": str(tmp_path), "cache": str(tmp_path / "cache")},
+                "subwords": {"merges": 50, "min_character_count": 1},
+                "model": {"size": "tiny"},
+                "stages": [stage],
+                "validation": {"lines": 5, "every": 6},
+                "checkpoint_every": 5,
+                "device": "cuda",
+                "precision": "bf16",
+                "tensorboard": False,
+            },
+        )
+
+    whole = train_base(config("whole"), quiet=True, say=lambda text: None)
+    with pytest.raises(Stopped):
+        train_base(config("cut"), quiet=True, say=lambda text: None, minutes=0.0)
+    cut = train_base(config("cut"), quiet=True, say=lambda text: None)
+    ours, theirs = (Base.load(folder).model.state_dict() for folder in (whole, cut))
+    # Atomic additions in attention's backward pass come in any order: nearly, not to the bit.
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, theirs[name], rtol=0.02, atol=2e-3)
+
+
+def test_the_best_by_groups_are_the_best_there() -> None:
+    values = torch.randn(50, 36_416, device="cuda")
+    best, tokens = top_by_groups(values, 10)
+    expected = values.topk(10, dim=1)
+    assert torch.equal(best, expected.values)
+    assert torch.equal(values.gather(1, tokens), expected.values)
