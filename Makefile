@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,7 +21,7 @@ READY_DEV := $(VENV)/.ready-dev
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  PYTHON=python3.12 chooses the interpreter; ARGS='...' is passed on by demo and test."
+	@echo "  PYTHON=python3.12 chooses the interpreter; ARGS='...' is passed on by demo and test; WORKERS=8 tests run at a time."
 
 setup: $(READY_DEV) ## Make .venv with everything for development
 
@@ -28,7 +29,7 @@ demo: $(READY_DEMO) ## Two languages added to a model that stays unchanged, in m
 	@$(BIN)/graftmt demo $(ARGS)
 
 test: $(READY_DEV) ## Run the tests; ARGS='-m slow' or ARGS='-k beam' choose among them
-	@$(BIN)/python -m pytest $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(READY_DEV) ## Lint, format check and types, as pre-commit does
 	$(BIN)/ruff check .

@@ -39,10 +39,40 @@ QUICK = [
 ]
 """Changes that make any profile run in seconds."""
 
+TOY = ["initial=[en, fr, ru]", "others=[fr, ru]", "packs.watch=[fr]", "evaluation.sets.test.lines=4"]
+
 
 @pytest.fixture(scope="session")
 def quick() -> list[str]:
     return QUICK
+
+
+@pytest.fixture(scope="session")
+def toy() -> list[str]:
+    return TOY
+
+
+@pytest.fixture
+def arguments(graft_corpus: Path, graft_base, quick: list[str]) -> Callable[..., list[str]]:
+    """`arguments(output, "--tables", "2")`: a command in the toy world, with a base of random weights."""
+
+    def make(output: Path, *more: str) -> list[str]:
+        given = ["--corpus", str(graft_corpus), "--base", f"4={graft_base()}", "--output", str(output)]
+        return ["experiment", "run", "demo", *given, *quick, *TOY, *more]
+
+    return make
+
+
+@pytest.fixture
+def run(graftmt, arguments) -> Callable[..., dict[str, Any]]:
+    """Runs it in this process and returns its JSON; `code` is the exit code expected."""
+
+    def go(output: Path, *more: str, code: int = 0) -> dict[str, Any]:
+        result = graftmt(*arguments(output, *more), "--json", "--quiet")
+        assert result.code == code, result.stderr
+        return json.loads(result.stdout)
+
+    return go
 
 
 @pytest.fixture

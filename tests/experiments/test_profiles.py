@@ -141,7 +141,7 @@ def test_a_profile_may_be_a_file(tmp_path: Path) -> None:
         ("base.model=null", "base.model and bilingual.model"),
         ("base.stages=[{steps: 1}]", "expected two, English-centric and multi-parallel"),
         ("base.validation.lines=0", "chosen by validation"),
-        ("changes={seven: []}", "go by model numbers of the paper; got 'seven'"),
+        ("changes={seven: []}", "go by the numbers of models; got 'seven'"),
         ("packs.sauce=1", "unknown key 'packs.sauce'"),
         ("evaluation.sets.test.linez=1", "did you mean 'lines'?"),
     ],

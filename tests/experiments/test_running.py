@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,30 +16,6 @@ from graftmt.base import Base, read_base_document
 from graftmt.experiments.making import curve_of
 
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
-TOY = ["initial=[en, fr, ru]", "others=[fr, ru]", "packs.watch=[fr]", "evaluation.sets.test.lines=4"]
-
-
-@pytest.fixture
-def arguments(graft_corpus: Path, graft_base, quick: list[str]) -> Callable[..., list[str]]:
-    """`arguments(output, "--tables", "2")`: a command in the toy world, with a base of random weights."""
-
-    def make(output: Path, *more: str) -> list[str]:
-        given = ["--corpus", str(graft_corpus), "--base", f"4={graft_base()}", "--output", str(output)]
-        return ["experiment", "run", "demo", *given, *quick, *TOY, *more]
-
-    return make
-
-
-@pytest.fixture
-def run(graftmt, arguments) -> Callable[..., dict[str, Any]]:
-    """Runs it in this process and returns its JSON; `code` is the exit code expected."""
-
-    def go(output: Path, *more: str, code: int = 0) -> dict[str, Any]:
-        result = graftmt(*arguments(output, *more), "--json", "--quiet")
-        assert result.code == code, result.stderr
-        return json.loads(result.stdout)
-
-    return go
 
 
 def test_rows_of_three_tables_from_a_base_to_compositions_and_a_pivot(run, results, same_scores, tmp_path: Path) -> None:
@@ -356,11 +331,11 @@ def test_what_cannot_be_meant_is_said(graftmt, command: list[str], message: str)
     assert message in " ".join(result.stderr.split())
 
 
-def test_list_and_dry_run_say_what_is_done_and_what_is_missing(run, graftmt, arguments, results, tmp_path: Path) -> None:
+def test_list_and_dry_run_say_what_is_done_and_what_is_missing(run, graftmt, arguments, toy, results, tmp_path: Path) -> None:
     run(tmp_path, "--tables", "2", "--rows", "7")
-    listed = graftmt("experiment", "list", "demo", "--tables", "2", "--rows", "7,8,2", "-o", str(tmp_path), *TOY, "--json")
+    listed = graftmt("experiment", "list", "demo", "--tables", "2", "--rows", "7,8,2", "-o", str(tmp_path), *toy, "--json")
     assert listed.code == 1, "model 2 is not in Table 2"
-    listed = graftmt("experiment", "list", "demo", "--tables", "1,2", "--rows", "7,8,2", "-o", str(tmp_path), *TOY, "--json")
+    listed = graftmt("experiment", "list", "demo", "--tables", "1,2", "--rows", "7,8,2", "-o", str(tmp_path), *toy, "--json")
     rows = {row["number"]: row for row in json.loads(listed.stdout)["rows"]}
     assert (rows["7"]["done"], rows["7"]["missing"], rows["7"]["minutes"]) == (["model-7-el-seed1"], [], 0)
     assert rows["8"]["missing"] == ["model-8-el-seed1"]

@@ -14,6 +14,7 @@ from graftmt.packs import Pack, load_pack
 from graftmt.training import Stopped
 from graftmt.training.journal import read_log
 from graftmt.training.loop import Trainer
+from graftmt.training.validation import Validator
 from graftmt.translator import Translator
 
 Train = Callable[..., Pack]
@@ -80,3 +81,22 @@ def test_a_last_stage_that_was_stopped_goes_on_exactly(base: Base, train_graft: 
     assert any("going on from stage2-step00000002" in line for line in said)
     assert all(torch.equal(whole.parameters[name], again.parameters[name]) for name in whole.parameters)
     assert all(parameter.requires_grad for parameter in again.parameters.values())
+
+
+def test_a_last_stage_that_gains_nothing_is_left_out(base: Base, train_graft: Train, tmp_path: Path) -> None:
+    """What it starts from is the first candidate for its best."""
+    own_validate, calls = Validator.validate, 0
+
+    def worse_in_the_last_stage(*arguments: Any, **options: Any) -> dict[str, Any]:
+        nonlocal calls
+        calls += 1
+        scores = own_validate(*arguments, **options)
+        return scores if calls <= 2 else {**scores, "loss": scores["loss"] + 10}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Validator, "validate", worse_in_the_last_stage)
+        pack = train_graft(tmp_path / "run", base, "source", CASES["source"][1], steps=8, validate=True)
+    assert calls == 3
+    own = pack.scoped_names(base.model.config)
+    assert all(not pack.parameters[name].any() for name in own if name.endswith("up.weight"))
+    assert (pack.card["validation"]["stage"], pack.card["validation"]["step"]) == (1, 0)

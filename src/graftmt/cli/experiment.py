@@ -34,7 +34,9 @@ Overrides = Annotated[
         help="Changes to the profile: packs.source.steps=600 evaluation.beam=5 augmentation.teacher=3; see docs/experiments.md."
     ),
 ]
-Tables = Annotated[str | None, typer.Option("--tables", "-t", help="Numbers of the paper's tables: 2,3,4.")]
+Tables = Annotated[
+    str | None, typer.Option("--tables", "-t", help="Numbers of the paper's tables: 2,3,4; 101 and 102 are of ours.")
+]
 Figures = Annotated[str | None, typer.Option("--figures", "-f", help="Numbers of its figures: 3,4.")]
 Rows = Annotated[
     str | None,

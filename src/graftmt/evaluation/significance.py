@@ -61,6 +61,18 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
+class Resampled:
+    """One system in one direction and one metric."""
+
+    score: float
+    own: Floats
+    """In each resample of the direction's own lines."""
+    whole: Floats
+    """In each resample of the whole test set."""
+    signature: str
+
+
+@dataclass(frozen=True, eq=False)
 class Compared:
     """Two systems in one direction and one metric."""
 
@@ -91,24 +103,54 @@ def compare_systems(
             f"{len(first)} and {len(second)} translations cannot be compared on {len(references)} references; "
             "all three need one line per segment, in the same order, and at least one."
         )
-    of = len(references) if of is None else of
-    places = np.arange(len(references)) if lines is None else np.array(lines)
     metrics: dict[str, BLEU | CHRF] = {"bleu": bleu_metric(tokenize), "chrf": CHRF()}
-    found = {}
-    for name, metric in metrics.items():
-        counted = [metric._extract_corpus_statistics(list(system), [list(references)]) for system in (first, second)]
-        real = [min(100.0, float(metric._aggregate_and_compute(each).score)) for each in counted]
-        # (line, statistic): whole numbers, whose sums over the lines of a resample decide its score
-        one, other = (np.array(each, dtype=np.float64) for each in counted)
-        own = [_scores(metric, _draws(len(references), resampling) @ each) for each in (one, other)]
-        whole = own
-        if len(references) < of:
-            whole = [_scores(metric, _draws(of, resampling)[:, places] @ each) for each in (one, other)]
-        signature = metric.get_signature()
-        signature.update("bs", resampling.resamples)
-        signature.update("seed", resampling.seed)
-        found[name] = Compared(difference(real[0], real[1], own[0], own[1]), whole[0], whole[1], str(signature))
-    return found
+    return {
+        name: compare_resampled(
+            *(resample(system, references, metric, resampling=resampling, lines=lines, of=of) for system in (first, second))
+        )
+        for name, metric in metrics.items()
+    }
+
+
+def resample_chrf(
+    system: Sequence[str],
+    references: Sequence[str],
+    *,
+    resampling: Resampling,
+    lines: Sequence[int] | None = None,
+    of: int | None = None,
+) -> Resampled:
+    """One system's chrF, for comparisons of one with many; the rest as for `compare_systems`."""
+    if len(system) != len(references) or not references:
+        raise DataError(f"{len(system)} translations cannot be scored with {len(references)} references.")
+    return resample(system, references, CHRF(), resampling=resampling, lines=lines, of=of)
+
+
+def resample(
+    system: Sequence[str],
+    references: Sequence[str],
+    metric: BLEU | CHRF,
+    *,
+    resampling: Resampling,
+    lines: Sequence[int] | None = None,
+    of: int | None = None,
+) -> Resampled:
+    counted = metric._extract_corpus_statistics(list(system), [list(references)])
+    # (line, statistic): whole numbers, whose sums over the lines of a resample decide its score
+    statistics = np.array(counted, dtype=np.float64)
+    own = whole = _scores(metric, _draws(len(references), resampling) @ statistics)
+    if of is not None and len(references) < of:
+        whole = _scores(metric, _draws(of, resampling)[:, np.array(lines)] @ statistics)
+    signature = metric.get_signature()
+    signature.update("bs", resampling.resamples)
+    signature.update("seed", resampling.seed)
+    return Resampled(min(100.0, float(metric._aggregate_and_compute(counted).score)), own, whole, str(signature))
+
+
+def compare_resampled(first: Resampled, second: Resampled) -> Compared:
+    """Two systems that were resampled alike."""
+    own = difference(first.score, second.score, first.own, second.own)
+    return Compared(own, first.whole, second.whole, first.signature)
 
 
 def difference(first: float, second: float, first_resampled: Floats, second_resampled: Floats) -> Difference:

@@ -1,6 +1,7 @@
 """What the paper trained and what it printed, read from the YAML files beside this module. Layer 7.
 
-`models.yaml` has every numbered model once; `tables/` and `figures/` have what the paper shows of them.
+`models.yaml` has every numbered model once; `tables/` and `figures/` have what the paper shows of them. `beyond.yaml` and
+`tables/beyond-*.yaml` have models and tables of our own, which nobody printed; their numbers begin with `FIRST_OF_OURS`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from graftmt.packs.parts import Side
 from graftmt.packs.recipe import Recipe
 
 FOLDER = Path(__file__).parent
+
+FIRST_OF_OURS = 101
+"""The paper's models and tables have smaller numbers."""
 
 PROXIES = {"el": "bg", "uk": "ru", "sv": "de", "id": "vi"}
 """The initial language whose code is nearest to the one that (6) learned for a new language: what `code:proxy` stands for."""
@@ -36,10 +40,15 @@ class Data:
     filtered: bool = True
     """By language ID: false for the ParaCrawl models that show what happens without."""
 
+    @property
+    def english_alone(self) -> bool:
+        """Whether the new languages are paired with English and nothing else: all other directions are zero-shot."""
+        return self.view == "english-centric" and self.lines_per_language is None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """One of the paper's numbered models. `el` (ParaCrawl: `ar`) stands for any one new language."""
+    """One of the numbered models. `el` (ParaCrawl: `ar`) stands for any one new language."""
 
     id: int
     name: str
@@ -60,6 +69,10 @@ class Model:
     parameters: str | None = None
     """As printed."""
     note: str | None = None
+
+    @property
+    def ours(self) -> bool:
+        return self.id >= FIRST_OF_OURS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +129,11 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
+    @property
+    def ours(self) -> bool:
+        """With rows that the paper does not have, beside some that it has; none has a printed score here."""
+        return self.number >= FIRST_OF_OURS
+
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
@@ -155,14 +173,14 @@ class Models:
 
 @cache
 def models() -> dict[int, Model]:
-    listed = from_mapping(Models, load_yaml(FOLDER / "models.yaml")).models
-    return {model.id: model for model in listed}
+    files = (FOLDER / "models.yaml", FOLDER / "beyond.yaml")
+    return {model.id: model for path in files for model in from_mapping(Models, load_yaml(path)).models}
 
 
 @cache
 def tables() -> dict[int, Table]:
-    found = (from_mapping(Table, load_yaml(path)) for path in sorted((FOLDER / "tables").glob("*.yaml")))
-    return {table.number: table for table in found}
+    found = [from_mapping(Table, load_yaml(path)) for path in (FOLDER / "tables").glob("*.yaml")]
+    return {table.number: table for table in sorted(found, key=lambda table: table.number)}
 
 
 @cache

@@ -98,7 +98,7 @@ def agrees(printed: str, computed: int) -> bool:
     return f"{computed / 1e6:.{decimals}f}" == number
 
 
-ROWS = tuple(Row(model=model) for model in models().values() if model.trains == "pack")
+ROWS = tuple(Row(model=model) for model in models().values() if model.trains == "pack" and not model.ours)
 
 
 def row(number: int) -> Row:

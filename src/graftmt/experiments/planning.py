@@ -135,7 +135,7 @@ def _row(profile: Profile, request: Request, table: Table, row: Row) -> PlannedR
 
 
 def _jobs_of_row(profile: Profile, request: Request, table: Table, row: Row, seed: int) -> Iterator[Job]:
-    filled = [column for column, score in zip(table.columns, row.scores, strict=True) if score is not None]
+    filled = [column for column, score in zip(table.columns, row.scores, strict=True) if score is not None or table.ours]
     named = dict.fromkeys(language for column in filled for language in column.languages)
     new = request.languages or tuple(language for language in profile.new if language in named)
     if named and not new:

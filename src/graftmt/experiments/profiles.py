@@ -59,8 +59,8 @@ class EvaluationSection:
     batch_tokens: int = 0
     """0: chosen by the device."""
     off_target: bool = True
-    keep_lines: int = 200
-    """So many translations of each direction are kept."""
+    keep_lines: int | None = None
+    """So many translations of each direction are kept; all unless given, as tests of significance need them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ class Profile:
             raise ConfigError("base.validation.lines is 0; a stage's best weights are chosen by validation: set at least 1.")
         for number in (*self.changes, *self.left_out):
             if not number.isdecimal() or int(number) not in models():
-                raise ConfigError(f"changes and left_out go by model numbers of the paper; got {number!r}.")
+                raise ConfigError(f"changes and left_out go by the numbers of models; got {number!r}.")
 
 
 def known_profiles() -> list[str]:

@@ -237,6 +237,7 @@ class Runner:
         }
         for name, one in scored.items():
             one.keep(self.store.translations(job), name, self.profile.evaluation.keep_lines)
+            one.keep_lines(self.store.lines, name)
         self.store.write(job, result)
         return result
 

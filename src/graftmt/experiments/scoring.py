@@ -27,6 +27,8 @@ class Scored:
     directions: Mapping[str, DirectionScores] = field(default_factory=dict)
     off_target: Mapping[str, float | None] = field(default_factory=dict)
     translations: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Language → the test set as it was scored, lines without text included."""
 
     @classmethod
     def of(cls, result: Mapping[str, Any] | None, name: str) -> Scored:
@@ -54,6 +56,7 @@ class Scored:
             {**self.directions, **more.directions},
             {**self.off_target, **more.off_target},
             {**self.translations, **more.translations},
+            {**self.lines, **more.lines},
         )
 
     def averages(self, pivot: str, new: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -90,10 +93,15 @@ class Scored:
             "signatures": {"bleu": bleu, "chrf": chrf},
         }
 
-    def keep(self, folder: Path, name: str, lines: int) -> None:
-        """The first translations, for comparisons by paired bootstrap."""
+    def keep(self, folder: Path, name: str, lines: int | None) -> None:
+        """The first translations, or all, for comparisons by paired bootstrap."""
         for direction, texts in self.translations.items():
             write_text(folder / f"{name}.{direction}.txt", "".join(f"{line}\n" for line in texts[:lines]))
+
+    def keep_lines(self, folder: Path, name: str) -> None:
+        """The test set that they are translations of, once for all jobs."""
+        for language, texts in self.lines.items():
+            write_text(folder / f"{name}.{language}.txt", "".join(f"{line}\n" for line in texts))
 
 
 def _tokenizer(signature: str) -> str:
@@ -136,10 +144,12 @@ def score(
         quiet=quiet,
     )
     found = assess(translator, corpus, options).scored
+    languages = sorted({language for direction in found for language in direction})
     return Scored(
         {str(direction): one.scores for direction, one in found.items()},
         {str(direction): None if one.off_target is None else one.off_target.rate for direction, one in found.items()},
         {str(direction): list(read_lines(work / f"{corpus.split}.{direction}.txt")) for direction in found},
+        {language: list(read_lines(work / "lines" / f"{corpus.split}.{language}.txt")) for language in languages},
     )
 
 

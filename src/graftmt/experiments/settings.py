@@ -14,6 +14,7 @@ from graftmt.experiments.jobs import Job, trained, trains
 from graftmt.experiments.profiles import Profile, TrainingSection
 from graftmt.training import PackConfig, PackDataConfig, RetrainConfig, StageConfig, TrainConfig
 from graftmt.training.configuration import MAY_CHANGE, DataConfig, RetrainDataConfig, RunConfig
+from graftmt.training.packs import with_scoped_stage
 
 Config = TypeVar("Config", bound=RunConfig)
 
@@ -159,7 +160,8 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
         compile=section.compile,
         **_saving((stage,)),
     )
-    return _changed(config, profile, job.model)
+    # Here rather than by the training itself, so that results and `changes` know of the stage that `@trained` adds.
+    return _changed(with_scoped_stage(config), profile, job.model)
 
 
 def _common(

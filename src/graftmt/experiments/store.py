@@ -2,7 +2,8 @@
 
 OUTPUT/results/JOB.json                    scores, and how they came to be; of a job that failed, its message
 OUTPUT/results/JOB.base-FINGERPRINT.json   an earlier result, on a base that has been trained again since
-OUTPUT/translations/JOB/SET.DIRECTION.txt  the first translations
+OUTPUT/translations/JOB/SET.DIRECTION.txt  translations
+OUTPUT/translations/lines/SET.LANG.txt     the lines that these are scored with
 OUTPUT/bases, text, runs, work             what is needed to go on, and can be deleted
 """
 
@@ -37,6 +38,10 @@ class Store:
 
     def translations(self, job: Job) -> Path:
         return self.folder / "translations" / job.key
+
+    @property
+    def lines(self) -> Path:
+        return self.folder / "translations" / "lines"
 
     def work(self, job: Job) -> Path:
         """Where an evaluation that is not finished keeps what it has."""

@@ -90,6 +90,7 @@ def train_pack(
                 quiet=quiet,
                 say=say,
                 trained_in=lambda stage: names_trained(job, stage),
+                keep_start=job.pack.recipe.scoped,
             )
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
         pack.card |= training_facts(config, state)

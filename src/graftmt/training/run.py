@@ -156,10 +156,12 @@ def run_stages(
     quiet: bool,
     say: Say,
     trained_in: Callable[[int], Collection[str]] | None = None,
+    keep_start: bool = False,
 ) -> RunState:
     """Trains `parameters` of `model` through every stage that is not done yet; they end as the best of the last stage.
 
-    `trained_in`: the names of those that a stage trains; all of them unless given.
+    `trained_in`: the names of those that a stage trains; all of them unless given. `keep_start`: what a later stage starts
+    from is the first candidate for its best.
     """
     if config.sharded and not team.sharded:
         raise ConfigError("sharded=true is for training a base or a pack; leave it out here.")
@@ -220,6 +222,7 @@ def run_stages(
                 checkpoints.load_parameters(checkpoints.best(state.stage), parameters)
             if state.stage + 1 == len(config.stages):
                 return state
+            finished = state
             state = replace(
                 RunState(),
                 stage=state.stage + 1,
@@ -227,6 +230,11 @@ def run_stages(
                 seconds=state.seconds,
                 validations=state.validations,
             )
+            if keep_start and prepared.validator is not None:
+                best = next(v for v in finished.validations if (v["stage"], v["step"]) == (finished.stage, finished.best_step))
+                start = {**best, "stage": state.stage, "step": 0}
+                state = replace(state, best_score=finished.best_score, validations=[*state.validations, start])
+                checkpoints.save_best(state.stage, parameters, start)
             latest = None
     finally:
         journal.close()

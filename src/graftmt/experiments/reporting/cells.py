@@ -13,6 +13,7 @@ from typing import Literal
 
 from graftmt.experiments.definitions import Model, System, Table
 from graftmt.experiments.reporting.results import METRICS, Metric, Result, Scores
+from graftmt.packs.parts import Side
 
 PIVOT = "en"
 # Source and target of the directions in each average; "/EN" is a language of the base that is not English.
@@ -26,6 +27,9 @@ _SIDES = {
     "/EN→X": ("/EN", "X"),
     "X→X": ("X", "X"),
 }
+SIDES: dict[Side, tuple[str, str]] = {"source": ("X→EN", "X→/EN"), "target": ("EN→X", "/EN→X")}
+"""The trained direction of a pack and its zero-shot ones."""
+
 _SUBSTITUTES = {"flores-devtest": "test", "ted2020-valid": "valid"}
 """A profile with one corpus has its own splits only."""
 

@@ -10,15 +10,14 @@ from graftmt.errors import ConfigError
 from graftmt.experiments import definitions
 from graftmt.experiments.definitions import Model, Row, System, Table
 from graftmt.experiments.reporting.agreement import Agreement, Checked, agreements, check_findings
-from graftmt.experiments.reporting.cells import PaperFigures, Quantity, Results, paper_figures, usual_directions
+from graftmt.experiments.reporting.beyond import beyond_table
+from graftmt.experiments.reporting.cells import SIDES, PaperFigures, Quantity, Results, paper_figures, usual_directions
 from graftmt.experiments.reporting.figures import KINDS, TradeOff
 from graftmt.experiments.reporting.results import METRIC_NAMES, METRICS, Metric, Result
+from graftmt.experiments.reporting.significance import Kept, Standing, Tested, standings
 from graftmt.experiments.reporting.tables import ReportTable, report_table
 
 T = TypeVar("T")
-
-SIDES = {"source": ("X→EN", "X→/EN"), "target": ("EN→X", "/EN→X")}
-"""The trained direction of a pack and its zero-shot ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,40 +34,66 @@ class Report:
     """The flat list for scripts."""
     agreements: tuple[Agreement, ...]
     findings: tuple[Checked, ...]
+    tested: tuple[Tested, ...]
+    """Rows of our own tables against the best of the paper's."""
+    standings: tuple[Standing, ...]
     languages: tuple[str, ...]
     """New ones, those with most results first."""
     by_corpus: Mapping[str, Results]
     paper: PaperFigures
 
 
-def make_report(results: Sequence[Result], *, tables: Sequence[int] | None = None, metric: Metric = "chrf") -> Report:
-    """From results of one profile; without `tables`, all that have one."""
+def make_report(
+    results: Sequence[Result], kept: Kept | None = None, *, tables: Sequence[int] | None = None, metric: Metric = "chrf"
+) -> Report:
+    """From results of one profile and the translations kept beside them; without `tables`, all that have one.
+
+    Without translations nothing is tested for significance.
+    """
     known, models = definitions.tables(), definitions.models()
     by_corpus = {corpus: found for corpus in ("TED", "ParaCrawl") if (found := Results(results, models, corpus)).all}
     paper = paper_figures(known.values())
     chosen = choose("--tables", tables, known)
     of_corpus = [table for table in chosen if table.corpus in by_corpus or tables is not None]
-    made = [report_table(t, by_corpus.get(t.corpus) or Results((), models, t.corpus), models, paper) for t in of_corpus]
-    kept = [table for table in made if tables is not None or any(block.run for block in table.blocks)]
-    numbers = {table.number for table in kept}
+    made: list[ReportTable] = []
+    tested: list[Tested] = []
+    for table in of_corpus:
+        of_table = by_corpus.get(table.corpus) or Results((), models, table.corpus)
+        if not table.ours:
+            made.append(report_table(table, of_table, models, paper))
+        elif tables is not None or any(result.model in _ours(table) for result in of_table.all):
+            with_tests, of_rows = beyond_table(table, of_table, models, paper, kept)
+            made.append(with_tests)
+            tested += of_rows
+    some = [table for table in made if tables is not None or any(block.run for block in table.blocks)]
+    numbers = {table.number for table in some}
     shown = [table for table in chosen if table.number in numbers]
     return Report(
         profile=results[0].profile,
         metric=metric,
         results=tuple(results),
-        tables=tuple(kept),
+        tables=tuple(some),
         not_run=tuple(table.number for table in of_corpus if table.number not in numbers),
         entries=tuple(_entries(results, shown, by_corpus, paper)),
         agreements=tuple(a for corpus, found in by_corpus.items() for a in agreements(_of(shown, corpus), found, paper)),
         findings=tuple(checked for found in by_corpus.values() for checked in check_findings(found, metric, paper)),
+        tested=tuple(tested),
+        standings=tuple(standings(tested, models)),
         languages=_languages(results, by_corpus),
         by_corpus=by_corpus,
         paper=paper,
     )
 
 
+def _ours(table: Table) -> set[int]:
+    """Of a table of ours, the rows that no table of the paper's has."""
+    models = definitions.models()
+    return {number for row in table.rows if (number := row.system.model) is not None and models[number].ours}
+
+
 def _of(tables: Iterable[Table], corpus: str) -> list[Table]:
-    return [table for table in tables if table.corpus == corpus]
+    """The paper's own."""
+    return [table for table in tables if table.corpus == corpus and not table.ours]
 
 
 def choose(option: str, numbers: Sequence[int] | None, known: Mapping[int, T]) -> list[T]:
@@ -164,6 +189,8 @@ def document(report: Report) -> dict[str, Any]:
         "results": list(report.entries),
         "agreement": [asdict(agreement) for agreement in report.agreements],
         "findings": [asdict(checked) for checked in report.findings],
+        "significance": [asdict(tested) for tested in report.tested],
+        "without_significant_loss": [asdict(one) for one in report.standings if one.holds],
     }
 
 
@@ -216,6 +243,7 @@ def _points(trained: Mapping[System, float], zero_shot: Mapping[System, float]) 
 
 
 def _kind(model: Model) -> str:
-    english, others, whole = KINDS
-    alone = model.data.view == "english-centric" and model.data.lines_per_language is None
-    return whole if model.trains != "pack" else english if alone else others
+    english, others, whole, ours = KINDS
+    if model.ours:
+        return ours
+    return whole if model.trains != "pack" else english if model.data.english_alone else others

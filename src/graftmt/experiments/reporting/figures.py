@@ -175,7 +175,7 @@ def _points(panel: Panel, curve: Curve, direction: str | None, results: Results,
     return points
 
 
-KINDS = ("pack, with English alone", "pack, with other languages too", "re-trained or bilingual")
+KINDS = ("pack, with English alone", "pack, with other languages too", "re-trained or bilingual", "pack, beyond the paper")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +198,7 @@ def draw_trade_offs(path: Path, panels: Sequence[Sequence[TradeOff]], title: str
     for row, line in enumerate(panels):
         for column, panel in enumerate(line):
             axes = canvas.add_subplot(len(panels), width, row * width + column + 1)
-            for kind, colour, marker in zip(KINDS, (COLOURS[0], COLOURS[1], "#8A8A8A"), "o^s", strict=True):
+            for kind, colour, marker in zip(KINDS, (COLOURS[0], COLOURS[1], "#8A8A8A", COLOURS[2]), "o^sD", strict=True):
                 chosen = [xy for name, xy in panel.points.items() if panel.kinds[name] == kind]
                 if chosen:
                     xs, ys = [x for x, _ in chosen], [y for _, y in chosen]
@@ -218,12 +218,13 @@ def draw_trade_offs(path: Path, panels: Sequence[Sequence[TradeOff]], title: str
 def _label_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
     """Each label beside its point, where it covers neither another label nor a point; farther off with a line, if need be."""
     scale = axes.figure.dpi / 72
-    width, height = 13.0 * scale, 9.5 * scale
+    height = 9.5 * scale
     places = {name: tuple(axes.transData.transform(xy)) for name, xy in points.items()}
     taken = [(x - 3 * scale, y - 3 * scale, x + 3 * scale, y + 3 * scale) for x, y in places.values()]
     frame = axes.get_window_extent()
     for name, (x, y) in sorted(places.items(), key=lambda item: (-item[1][1], item[1][0])):
         best: tuple[float, float] | None = None
+        width = (13.0 if len(name) < 3 else 18.0) * scale
         for distance in (9, 15, 22, 30, 40, 52):
             for right, up in ((1, 0), (0, 1), (-1, 0), (0, -1), (0.7, 0.7), (-0.7, 0.7), (0.7, -0.7), (-0.7, -0.7)):
                 left, bottom = x + distance * right * scale - width / 2, y + distance * up * scale - height / 2

@@ -6,18 +6,21 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from graftmt.evaluation.significance import LEVEL
 from graftmt.experiments import definitions
 from graftmt.experiments.definitions import Row, Table
 from graftmt.experiments.profiles import known_profiles, load_profile
 from graftmt.experiments.reporting.agreement import Agreement, Checked
-from graftmt.experiments.reporting.cells import Cell, Quantity, Results, other_directions, usual_directions
-from graftmt.experiments.reporting.content import SIDES, Report, compared_split
+from graftmt.experiments.reporting.beyond import summary
+from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, other_directions, usual_directions
+from graftmt.experiments.reporting.content import Report, compared_split
 from graftmt.experiments.reporting.figures import Drawn
 from graftmt.experiments.reporting.markdown import escape
 from graftmt.experiments.reporting.results import METRIC_NAMES
 from graftmt.experiments.reporting.tables import DASH, describe_directions, millions, spread_text
+from graftmt.packs.parts import Side
 
-_SIDE_TABLES = {"TED": {"source": 2, "target": 3}, "ParaCrawl": {"source": 6, "target": 6}}
+_SIDE_TABLES: dict[str, dict[Side, int]] = {"TED": {"source": 2, "target": 3}, "ParaCrawl": {"source": 6, "target": 6}}
 _COMPOSED_TABLES = {"TED": 4, "ParaCrawl": 7}
 
 
@@ -27,10 +30,13 @@ def index(report: Report, drawn: Sequence[Drawn], headline: Path | None) -> str:
     if headline is not None:
         lines += [f"![Trained against zero-shot score of each model]({headline.name})", ""]
         lines += [
-            "Points have the paper's numbers. Up and to the right is better; axes differ between ours and the paper's.",
+            "Points have the paper's numbers, those of ours begin with 101. Up and to the right is better; axes differ between",
+            "our results and the paper's.",
             "",
         ]
         lines += ["Models on another base than most are left out, and averages of other directions.", ""]
+    if report.standings:
+        lines += ["## Beyond the paper", "", *_beyond(report), ""]
     lines += ["## What it was made with", "", *_facts(report), "", "## Tables", "", *_tables(report), ""]
     if drawn:
         lines += ["## Figures", "", *_figures(drawn)]
@@ -136,6 +142,16 @@ def _headline_compositions(report: Report, corpus: str, results: Results) -> Ite
         text = spread_text(cell.scores[report.metric], cell.seeds)
         yield f"| {ids} {escape(row.label)} | {route} | {_printed(report, row, quantity)} | {text}{fewer} |"
     yield ""
+
+
+def _beyond(report: Report) -> Iterator[str]:
+    """Which of our recipes do what none of the paper's does."""
+    known = definitions.tables()
+    files = ", ".join(f"[Table {t.number}](table-{t.number:02}.md)" for t in report.tables if known[t.number].ours)
+    yield "Recipes of ours, whose numbers begin with 101, against the best of the paper's packs with English alone, column by"
+    yield f"column and seed by seed (paired bootstrap, p < {LEVEL:g}): {files}."
+    yield ""
+    yield from (f"- {escape(line)}" for line in summary(report.standings))
 
 
 def _facts(report: Report) -> Iterator[str]:

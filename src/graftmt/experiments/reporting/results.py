@@ -75,9 +75,14 @@ class Result:
         return 1000 * self.seconds["evaluation"] / lines if lines and "evaluation" in self.seconds else None
 
 
+def results_folder(folder: Path) -> Path:
+    """The folder of the result files, given itself or the one of the experiments."""
+    return folder / "results" if (folder / "results").is_dir() else folder
+
+
 def read_results(folder: Path, profile: str | None = None) -> list[Result]:
     """All results of one profile; without its name there must be only one."""
-    inside = folder / "results" if (folder / "results").is_dir() else folder
+    inside = results_folder(folder)
     files = sorted(path for path in inside.glob("*.json") if not path.name.startswith("."))
     found = [_result(read_json(path, "a result"), path) for path in files]
     if not found:

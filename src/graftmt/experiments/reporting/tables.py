@@ -70,12 +70,18 @@ class ReportTable:
 
 
 def report_table(table: Table, results: Results, models: Mapping[int, Model], paper: PaperFigures) -> ReportTable:
-    blocks = [_BlockMaker(table, columns, results, models, paper).block() for columns in _column_sets(table, results)]
+    blocks = [table_block(table, columns, results, models, paper) for columns in column_sets(table, results)]
     return ReportTable(number=table.number, label=table.label, title=table.title, blocks=tuple(blocks))
 
 
+def table_block(
+    table: Table, columns: Sequence[Placed], results: Results, models: Mapping[int, Model], paper: PaperFigures
+) -> Block:
+    return _BlockMaker(table, columns, results, models, paper).block()
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Placed:
+class Placed:
     """A column, and where it stands in the paper's table; None for a language that the paper's table does not have."""
 
     column: Column
@@ -94,10 +100,10 @@ class _Placed:
         return self.column.metric.endswith("-delta")
 
 
-def _column_sets(table: Table, results: Results) -> Iterator[tuple[_Placed, ...]]:
+def column_sets(table: Table, results: Results) -> Iterator[tuple[Placed, ...]]:
     """One for each language and split of the paper's columns, then one for each other language that we have results for."""
-    placed = [_Placed(column=column, place=place) for place, column in enumerate(table.columns)]
-    sets: dict[tuple[object, ...], list[_Placed]] = {}
+    placed = [Placed(column=column, place=place) for place, column in enumerate(table.columns)]
+    sets: dict[tuple[object, ...], list[Placed]] = {}
     for one in placed:
         side = "target" if one.column.name.endswith("→X") else "source"
         sets.setdefault((one.column.languages, one.column.split, one.metric, side), []).append(one)
@@ -108,7 +114,7 @@ def _column_sets(table: Table, results: Results) -> Iterator[tuple[_Placed, ...]
     run = {result.model for result in results.all} & {row.system.model for row in table.rows}
     new = {name for r in results.all if r.kind == "model" and r.model in run for name in r.languages} & results.new
     for language in sorted(new - {name for names in languages for name in names}):
-        yield tuple(_Placed(column=replace(one.column, languages=(language,)), place=None) for one in placed)
+        yield tuple(Placed(column=replace(one.column, languages=(language,)), place=None) for one in placed)
 
 
 class _Footnotes:
@@ -127,12 +133,12 @@ class _BlockMaker:
     def __init__(
         self,
         table: Table,
-        columns: Sequence[_Placed],
+        columns: Sequence[Placed],
         results: Results,
         models: Mapping[int, Model],
         paper: PaperFigures,
     ) -> None:
-        self.columns, self.results, self.models, self.paper = columns, results, models, paper
+        self.columns, self.results, self.models, self.paper, self.ours = columns, results, models, paper, table.ours
         self.composes = any(row.system.source is not None for row in table.rows)
         cells = [(row, self._cells(row)) for row in table.rows]
         # A block of a language that the paper's table does not have shows what was run; a table with one half for each side
@@ -148,7 +154,7 @@ class _BlockMaker:
     def _cells(self, row: Row) -> tuple[Cell, ...]:
         return tuple(self._cell(row, column) for column in self.columns)
 
-    def _cell(self, row: Row, column: _Placed) -> Cell:
+    def _cell(self, row: Row, column: Placed) -> Cell:
         cell = self.results.cell(row.system, column.quantity, row.languages)
         if not column.is_delta or cell.state != "scored":
             return cell
@@ -159,14 +165,14 @@ class _BlockMaker:
         return replace(cell, scores=deltas)
 
     def _says_something(self, row: Row, cells: Sequence[Cell]) -> bool:
-        printed = self.columns[0].place is not None and any(
-            self.printed(row, column, metric) is not None for column in self.columns for metric in METRICS
+        printed = self.columns[0].place is not None and (
+            self.ours or any(self.printed(row, column, metric) is not None for column in self.columns for metric in METRICS)
         )
         return printed or any(cell.state != "not run" for cell in cells)
 
-    def printed(self, row: Row, column: _Placed, metric: Metric) -> float | None:
+    def printed(self, row: Row, column: Placed, metric: Metric) -> float | None:
         """What the paper has, in this table or in another one."""
-        if column.place is not None and metric == column.metric:
+        if column.place is not None and metric == column.metric and not self.ours:
             score = row.scores[column.place]
             return 100 * score if score is not None and metric == "chrf" and not column.is_delta else score
         return self.paper.get((row.system, column.quantity, metric))

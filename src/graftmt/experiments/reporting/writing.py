@@ -1,7 +1,8 @@
 """One report: tables as Markdown and LaTeX, figures, the page that opens it all, and all numbers for scripts. Layer 7.
 
 `results` reads the files, `cells` finds what belongs in a cell, `tables` lays the tables out, `markdown`, `latex` and `figures`
-write them, `content` and `agreement` say what they come to, and `index` is the page that opens it all.
+write them, `content`, `agreement` and `significance` say what they come to, `beyond` has the tables of our own recipes, and
+`index` is the page that opens it all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from graftmt.experiments.reporting.figures import Drawn, draw_figure, draw_trade
 from graftmt.experiments.reporting.index import index
 from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
-from graftmt.experiments.reporting.results import Metric, read_results
+from graftmt.experiments.reporting.results import Metric, read_results, results_folder
+from graftmt.experiments.reporting.significance import Kept
 from graftmt.files import write_json, write_text
 
 
@@ -31,7 +33,8 @@ def write_report(
 ) -> tuple[Report, list[Path]]:
     """Reads the results in `folder` and writes README.md, table-NN.md and .tex, figure-N.png and results.json to `output`."""
     chosen = choose("--figures", figures, definitions.figures())
-    report = make_report(read_results(folder, profile), tables=tables, metric=metric)
+    kept = Kept(results_folder(folder).parent / "translations")
+    report = make_report(read_results(folder, profile), kept, tables=tables, metric=metric)
     drawn, headline = _draw(report, chosen, output)
     written = []
     for table in report.tables:

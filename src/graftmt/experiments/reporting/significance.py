@@ -1,0 +1,257 @@
+"""Whether a recipe of ours loses against the best of the paper's: paired bootstrap on the translations that were kept. Layer 7.
+
+For each column the best is that of the paper's packs with English alone that were run, by the mean chrF of its seeds. A seed is
+compared with the same seed of the best, or with its first one where it has not been run with that seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from graftmt.data.corpus import read_lines
+from graftmt.errors import DataError
+from graftmt.evaluation import Resampling, compare_averages, compare_resampled, resample_chrf
+from graftmt.evaluation.significance import LEVEL, Resampled
+from graftmt.experiments.definitions import Model, System, Table
+from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, usual_directions
+from graftmt.experiments.reporting.results import Result
+from graftmt.packs.parts import Side
+
+Verdict = Literal["better", "no significant difference", "worse", "the best itself", "not tested"]
+NO_LOSS: tuple[Verdict, ...] = ("better", "no significant difference", "the best itself")
+ROUNDED = 0.002
+"""Result files have three digits of a score."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """One row in one column with one seed, against the best of the paper's there."""
+
+    table: int
+    model: int
+    languages: tuple[str, ...]
+    split: str
+    average: str
+    column: str
+    """The average with its language: EL→/EN."""
+    seed: int
+    against: int | None
+    """The number of the best, None where the paper's have not been run."""
+    against_seed: int | None = None
+    directions: tuple[str, ...] = ()
+    chrf: float | None = None
+    against_chrf: float | None = None
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+    """Of the difference, 95 %."""
+    p: float | None = None
+    verdict: Verdict
+    note: str = ""
+    """Why it was not tested."""
+    signature: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A recipe of ours for one language, over all columns and seeds."""
+
+    table: int
+    model: int
+    side: Side
+    recipe: str
+    english_alone: bool
+    """Without text in the other languages, back-translated or not."""
+    languages: tuple[str, ...]
+    seeds: tuple[int, ...]
+    losses: tuple[str, ...]
+    """Columns in which some seed is significantly worse."""
+    not_tested: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.losses and not self.not_tested
+
+
+class Kept:
+    """Translations and lines that `experiment run` has kept, resampled once however often they are compared."""
+
+    def __init__(self, folder: Path, resampling: Resampling | None = None) -> None:
+        self.folder, self.resampling = folder, resampling or Resampling()
+        self.texts = cache(self._texts)
+        self._resampled: dict[tuple[str, str, str, tuple[str, ...]], Resampled] = {}
+
+    def _texts(self, split: str, language: str) -> list[str]:
+        path = self.folder / "lines" / f"{split}.{language}.txt"
+        if not path.is_file():
+            raise DataError(f"the test set's lines in {language} were not kept")
+        return list(read_lines(path))
+
+    def resampled(self, result: Result, split: str, directions: Sequence[str]) -> list[Resampled]:
+        """A job's chrF in each of these directions, on the same draws from the lines that any of them has."""
+        numbers = {direction: self._lines(split, direction) for direction in directions}
+        place = {line: index for index, line in enumerate(sorted(set().union(*numbers.values())))}
+        found = []
+        for direction, lines in numbers.items():
+            key = (result.job, split, direction, tuple(directions))
+            if key not in self._resampled:
+                places = [place[line] for line in lines]
+                self._resampled[key] = self._resample(result, split, direction, lines, places, len(place))
+            found.append(self._resampled[key])
+        return found
+
+    def _lines(self, split: str, direction: str) -> list[int]:
+        """Those with text on both sides, from 0."""
+        source, target = (self.texts(split, language) for language in direction.split("-", 1))
+        if len(source) != len(target):
+            raise DataError(f"the test set's lines that were kept for {direction} are of two corpora")
+        return [line for line, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
+
+    def _resample(
+        self, result: Result, split: str, direction: str, lines: Sequence[int], places: Sequence[int], of: int
+    ) -> Resampled:
+        path = self.folder / result.job / f"{split}.{direction}.txt"
+        if not path.is_file():
+            raise DataError(f"the translations of {result.job} in {direction} were not kept")
+        translations = list(read_lines(path))
+        if len(translations) != len(lines):
+            raise DataError(
+                f"of {result.job} in {direction} {len(translations):,} translations were kept, where the test set has "
+                f"{len(lines):,} lines (evaluation.keep_lines)"
+            )
+        text = self.texts(split, direction.split("-", 1)[1])
+        found = resample_chrf(translations, [text[line] for line in lines], resampling=self.resampling, lines=places, of=of)
+        scored = result.scores[split][direction].chrf
+        if abs(found.score - scored) > ROUNDED:  # of an earlier base, or of other lines
+            raise DataError(
+                f"the translations that are kept of {result.job} in {direction} have chrF {found.score:.2f}, its result "
+                f"{scored:.2f}: they are not those that were scored"
+            )
+        return found
+
+
+class Tests:
+    """The rows of one table, in the columns of one language."""
+
+    def __init__(
+        self, table: Table, quantities: Sequence[Quantity], results: Results, models: Mapping[int, Model], kept: Kept
+    ) -> None:
+        self.table, self.quantities, self.results, self.kept = table, quantities, results, kept
+        self.peers = {quantity: self._peers(quantity, models) for quantity in quantities}
+        """Column → the paper's packs that were run, in order of number."""
+
+    def _peers(self, quantity: Quantity, models: Mapping[int, Model]) -> dict[int, Cell]:
+        side = _side(quantity.name)
+        numbers = [
+            number
+            for number, model in models.items()
+            if model.corpus == self.table.corpus
+            and model.trains == "pack"
+            and model.side == side
+            and not model.ours
+            and model.data.english_alone
+            and model.data.filtered
+        ]
+        cells = {number: self.results.cell(System(model=number), quantity) for number in numbers}
+        usual = usual_directions(cells.values())
+        return {
+            number: cell
+            for number, cell in cells.items()
+            if cell.state == "scored" and cell.results and self.results.on_main_base(cell) and cell.directions == usual
+        }
+
+    def best(self, quantity: Quantity) -> int | None:
+        """By mean chrF; of equals the first."""
+        peers = self.peers[quantity]
+        return max(peers, key=lambda number: peers[number].scores["chrf"].mean) if peers else None
+
+    def all(self) -> list[Tested]:
+        return [tested for row in self.table.rows if row.system.model is not None for tested in self._row(row.system.model)]
+
+    def _row(self, number: int) -> Iterator[Tested]:
+        cells = {quantity: self.results.cell(System(model=number), quantity) for quantity in self.quantities}
+        seeds = sorted({result.seed for cell in cells.values() if cell.state == "scored" for result in cell.results})
+        for seed in seeds:
+            for quantity, cell in cells.items():
+                yield self._test(number, seed, quantity, cell)
+
+    def _test(self, number: int, seed: int, quantity: Quantity, cell: Cell) -> Tested:
+        best = self.best(quantity)
+        facts: dict[str, Any] = {
+            "table": self.table.number,
+            "model": number,
+            "languages": quantity.languages,
+            "split": quantity.split,
+            "average": quantity.name,
+            "column": quantity.label,
+            "seed": seed,
+            "against": best,
+            "directions": cell.directions,
+        }
+        own = next((result for result in cell.results if result.seed == seed and not result.failed), None)
+        if own is None or best is None:
+            return Tested(**facts, verdict="not tested", note="not run" if own is None else "none of the paper's was run")
+        peer = self.peers[quantity][best]
+        others = {result.seed: result for result in peer.results}
+        other = others.get(seed) or others[min(others)]
+        facts["against_seed"] = other.seed
+        if number == best:
+            return Tested(**facts, verdict="the best itself")
+        if cell.base != peer.base:
+            return Tested(**facts, verdict="not tested", note=f"on another base than ({best})")
+        if cell.directions != peer.directions:
+            return Tested(**facts, verdict="not tested", note=f"averages other directions than ({best})")
+        try:
+            first, second = (self.kept.resampled(one, quantity.split, cell.directions) for one in (other, own))
+        except DataError as problem:
+            return Tested(**facts, verdict="not tested", note=str(problem))
+        compared = [compare_resampled(one, two) for one, two in zip(first, second, strict=True)]
+        found = compare_averages(compared)
+        changed: Verdict = "better" if found.difference > 0 else "worse"
+        return Tested(
+            **facts,
+            chrf=round(found.second, 3),
+            against_chrf=round(found.first, 3),
+            difference=round(found.difference, 3),
+            interval=(round(found.low, 3), round(found.high, 3)),
+            p=round(found.p, 4),
+            verdict=changed if found.significant else "no significant difference",
+            signature=compared[0].signature,
+        )
+
+
+def _side(average: str) -> Side:
+    return next(side for side, names in SIDES.items() if average in names)
+
+
+def standings(tested: Sequence[Tested], models: Mapping[int, Model]) -> list[Standing]:
+    """Our recipes, each for one language."""
+    groups: dict[tuple[int, int, tuple[str, ...]], list[Tested]] = {}
+    for one in tested:
+        if models[one.model].ours:
+            groups.setdefault((one.table, one.model, one.languages), []).append(one)
+    return [
+        Standing(
+            table=table,
+            model=number,
+            side=_side(members[0].average),
+            recipe=models[number].recipe or "",
+            english_alone=models[number].data.english_alone,
+            languages=languages,
+            seeds=tuple(sorted({one.seed for one in members})),
+            losses=tuple(dict.fromkeys(one.column for one in members if one.verdict == "worse")),
+            not_tested=tuple(dict.fromkeys(one.column for one in members if one.verdict not in (*NO_LOSS, "worse"))),
+        )
+        for (table, number, languages), members in groups.items()
+    ]
+
+
+def how(kept: Kept) -> str:
+    """The test in words."""
+    return (
+        f"chrF, paired bootstrap with {kept.resampling.resamples:,} resamples; the lines drawn are the same for all directions "
+        f"of a mean; better and worse: p < {LEVEL:g}"
+    )

@@ -1,0 +1,334 @@
+"""Recipes of our own: run like the paper's, reported among them, and tested against the best of them on the kept lines."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest
+
+from graftmt.experiments import definitions
+from graftmt.experiments.jobs import Job, in_order
+from graftmt.experiments.making import RunOptions
+from graftmt.experiments.paper import ROWS
+from graftmt.experiments.planning import Plan, Request, make_plan
+from graftmt.experiments.profiles import load_profile
+from graftmt.experiments.reporting import write_report
+from graftmt.experiments.reporting.content import make_report, trade_offs
+from graftmt.experiments.reporting.latex import latex_table
+from graftmt.experiments.reporting.markdown import markdown_table
+from graftmt.experiments.reporting.results import read_results
+from graftmt.experiments.reporting.significance import Kept
+from graftmt.experiments.running import run_experiments
+from graftmt.experiments.settings import Places, pack_config
+
+PLACES = Places(run=Path("run"), corpus=Path("corpus"))
+
+
+# Jobs
+
+
+def test_our_rows_are_planned_with_the_papers_among_them() -> None:
+    docs = load_profile("docs")
+    plan = make_plan(docs, Request(tables=(101, 102), languages=("el", "uk"), seeds=(1, 2)))
+    assert not [row for row in plan.rows if row.reason]
+    jobs = {row.number: [job.key for job in row.jobs] for row in plan.rows}
+    assert jobs["103"] == ["model-103-el-seed1", "model-103-uk-seed1", "model-103-el-seed2", "model-103-uk-seed2"]
+    assert {"7", "9", "12", "14", "24", "28", "30", "31", "34"} <= set(jobs)
+    only_greek = make_plan(docs, Request(tables=(101,)))
+    assert {language for job in only_greek.jobs for language in job.languages} == {"el"}
+
+
+def test_the_list_of_the_papers_recipes_has_none_of_ours(graftmt) -> None:
+    assert not [row.id for row in ROWS if row.model.ours]
+    assert {one["id"] for one in json.loads(graftmt("recipes", "--json").stdout)} == {row.id for row in ROWS}
+
+
+def test_what_is_for_trained_directions_only_has_a_stage_that_the_profile_can_change() -> None:
+    profile = load_profile("docs", ["changes.103=[stages.1.learning_rate=5e-4]"])
+    two, changed = (pack_config(profile, Job(kind="model", model=n, languages=("el",)), PLACES).stages for n in (104, 103))
+    assert [stage.steps for stage in two] == [1200, 600]
+    assert (changed[0].learning_rate, changed[1].learning_rate) == (0.002, 5e-4)
+    alone = pack_config(profile, Job(kind="model", model=101, languages=("el",)), PLACES)
+    assert len(alone.stages) == 1
+
+
+def test_all_translations_are_kept_unless_a_profile_says_otherwise() -> None:
+    for name in ("docs", "demo", "ted", "paracrawl"):
+        assert load_profile(name).evaluation.keep_lines is None
+
+
+def test_a_scoped_row_from_its_training_to_the_tests_of_the_report(run, results, graftmt, tmp_path: Path) -> None:
+    folder = tmp_path / "experiments"
+    outcome = run(folder, "--tables", "101,102", "--rows", "7,101,103,31,113", "--seeds", "1,2", "packs.source.steps=4")
+    assert (outcome["failed"], outcome["left"]) == ({}, [])
+    found = results(folder)
+    scoped, plain = found["model-103-el-seed1"], found["model-101-el-seed1"]
+    assert scoped["recipe"] == "embed + enc-adapters-all(512)@trained + init:alignment"
+    assert (plain["steps"], scoped["steps"]) == (4, 6)
+    assert scoped["parameters"] > plain["parameters"]
+    assert scoped["verified"] == {"base_unchanged": True, "base_scores_identical": True}
+    stages = scoped["settings"]["training"]["stages"]
+    assert [stage["steps"] for stage in stages] == [4, 2]
+    # Its first stage is the whole of (101), and zero-shot directions have nothing else.
+    translations = folder / "translations"
+    for target in ("fr", "ru"):
+        kept = [translations / f"model-{n}-el-seed1" / f"test.el-{target}.txt" for n in (101, 103)]
+        assert kept[0].read_bytes() == kept[1].read_bytes()
+        name = f"el-{target}"
+        assert scoped["scores"]["test"]["directions"][name] == plain["scores"]["test"]["directions"][name]
+    assert sorted(path.name for path in (translations / "lines").iterdir()) == [
+        f"test.{language}.txt" for language in ("el", "en", "fr", "ru")
+    ]
+    report = graftmt("experiment", "report", "demo", "--results", str(folder), "--json", "--figures", "3")
+    assert report.code == 0, report.stderr
+    document = json.loads(report.stdout)
+    assert {101, 102} <= set(document["tables"])
+    by_row = {(one["model"], one["seed"], one["average"]): one for one in document["significance"]}
+    assert set(by_row) == {
+        *((n, seed, average) for n in (7, 101, 103) for seed in (1, 2) for average in ("X→EN", "X→/EN")),
+        *((n, seed, average) for n in (31, 113) for seed in (1, 2) for average in ("EN→X", "/EN→X")),
+    }
+    for (number, seed, _), one in by_row.items():
+        assert one["against"] == (7 if number in (7, 101, 103) else 31)
+        assert one["against_seed"] == seed
+        assert one["verdict"] in ("better", "no significant difference", "worse") or number == one["against"]
+        assert one["p"] is None or 0 < one["p"] <= 1
+    zero_shot = [by_row[n, 1, "X→/EN"] for n in (101, 103)]
+    assert zero_shot[0]["p"] == zero_shot[1]["p"]
+    text = (folder / "report" / "table-101.md").read_text(encoding="utf-8")
+    assert "el as source, test: significance" in text
+    assert "no significant loss in EL→EN and EL→/EN" in text
+    assert "## Beyond the paper" in (folder / "report" / "README.md").read_text(encoding="utf-8")
+
+
+def test_scoped_packs_are_composed_without_what_is_for_english(
+    quick, toy, graft_corpus: Path, graft_base, results, tmp_path: Path
+) -> None:
+    profile = load_profile("demo", [*quick, *toy])
+    jobs = in_order(
+        [
+            Job(kind=kind, source=source, target=target, languages=("el", "uk"))
+            for kind, source, target in (("composition", 103, 113), ("composition", 101, 115), ("pivot", 103, 113))
+        ],
+        profile,
+    )
+    options = RunOptions(output=tmp_path, corpus=graft_corpus, bases={4: graft_base()}, quiet=True)
+    outcome = run_experiments(profile, Plan(rows=(), jobs=jobs), options, say=lambda text: None)
+    assert outcome.failed == {}
+    found = results(tmp_path)
+    both = [found[f"compose-{pair}-el-uk-seed1"] for pair in ("103+113", "101+115")]
+    assert both[0]["scores"] == both[1]["scores"]
+    assert both[0]["fingerprint"] != both[1]["fingerprint"]
+    assert found["pivot-103+113-el-uk-seed1"]["scores"]["test"]["directions"].keys() == {"el-uk"}
+
+
+# Reports
+
+WORDS = ["the", "a", "cat", "dog", "house", "tree", "went", "saw", "big", "small", "red", "on", "in", "under", "over"]
+CHANCE = random.Random(1)
+LINES = {
+    language: [" ".join(f"{language}{word}" for word in CHANCE.choices(WORDS, k=CHANCE.randint(4, 12))) for _ in range(80)]
+    for language in ("el", "en", "fr", "de", "uk")
+}
+LINES["fr"][3] = LINES["fr"][50] = ""  # French lacks two lines
+
+
+def pairs(direction: str) -> list[int]:
+    return [n for n, pair in enumerate(zip(*(LINES[name] for name in direction.split("-")), strict=True)) if all(pair)]
+
+
+def noisy(direction: str, right: float, seed: int) -> list[str]:
+    """So many of the references' words stay; with one seed, what stays of few also stays of more."""
+    chance = random.Random(f"{direction} {seed}")
+
+    def word(text: str) -> str:
+        roll, other = chance.random(), chance.choice(WORDS)
+        return text if roll < right else other
+
+    references = [LINES[direction.split("-")[1]][line] for line in pairs(direction)]
+    return [" ".join(map(word, line.split())) for line in references]
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Callable[..., Path]:
+    """`ran(7, {"el-en": 0.7})`: a result whose translations have so many words right; returns the experiments' folder."""
+    folder = tmp_path / "experiments"
+    (folder / "translations" / "lines").mkdir(parents=True)
+    (folder / "results").mkdir()
+    for language, lines in LINES.items():
+        write(folder / "translations" / "lines" / f"test.{language}.txt", lines)
+
+    def go(model: int, right: Mapping[str, float], *, seed: int = 1, base: str = "0dddbf411efd9ae5", **facts: Any) -> Path:
+        languages = facts.get("languages", ["el"])
+        job = f"model-{model}-{'+'.join(languages)}-seed{seed}"
+        directions = {}
+        for direction, share in right.items():
+            translations = noisy(direction, share, seed)
+            write(folder / "translations" / job / f"test.{direction}.txt", translations)
+            chrf = CHRF().corpus_score(translations, [[LINES[direction.split("-")[1]][n] for n in pairs(direction)]]).score
+            directions[direction] = {"bleu": chrf - 20, "chrf": round(chrf, 3), "off_target": 0.0, "lines": len(translations)}
+        document = {
+            "job": job,
+            "kind": "model",
+            "profile": "docs",
+            "model": model,
+            "languages": languages,
+            "seed": seed,
+            "base": {"id": 4, "fingerprint": base},
+            "scores": {"test": {"directions": directions}},
+            **facts,
+        }
+        (folder / "results" / f"{job}.json").write_text(json.dumps(document), encoding="utf-8")
+        return folder
+
+    return go
+
+
+def write(path: Path, lines: Sequence[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def source(trained: float, zero_shot: float, language: str = "el") -> dict[str, float]:
+    return {f"{language}-en": trained, f"{language}-fr": zero_shot, f"{language}-de": zero_shot}
+
+
+def report_of(folder: Path, **options: Any) -> Any:
+    return make_report(read_results(folder), Kept(folder / "translations"), **options)
+
+
+def verdicts(folder: Path, number: int) -> dict[str, str]:
+    return {one.column: one.verdict for one in report_of(folder).tested if one.model == number}
+
+
+def test_a_recipe_is_compared_with_the_best_of_each_column(ran) -> None:
+    ran(7, source(0.6, 0.8))
+    ran(12, source(0.9, 0.2))
+    ran(19, source(0.99, 0.99))  # with lines for other languages: not English-centric
+    ran(101, source(0.6, 0.8))
+    ran(103, source(0.9, 0.8))
+    folder = ran(104, source(0.98, 0.98))
+    report = report_of(folder)
+    assert {one.against for one in report.tested if one.average == "X→EN"} == {12}
+    assert {one.against for one in report.tested if one.average == "X→/EN"} == {7}
+    assert verdicts(folder, 101) == {"EL→EN": "worse", "EL→/EN": "no significant difference"}
+    assert verdicts(folder, 103) == {"EL→EN": "no significant difference", "EL→/EN": "no significant difference"}
+    assert verdicts(folder, 104) == {"EL→EN": "better", "EL→/EN": "better"}
+    assert verdicts(folder, 12) == {"EL→EN": "the best itself", "EL→/EN": "worse"}
+    assert [one.model for one in report.standings if one.holds] == [103, 104]
+    (standing,) = (one for one in report.standings if one.model == 101)
+    assert standing.losses == ("EL→EN",)
+
+
+def test_one_direction_is_tested_as_by_sacrebleu_and_a_mean_on_the_same_draws(ran) -> None:
+    ran(7, source(0.7, 0.75))
+    folder = ran(101, source(0.72, 0.7))
+    found = {one.column: one for one in report_of(folder).tested if one.model == 101}
+    first, second = (
+        (folder / "translations" / f"model-{n}-el-seed1" / "test.el-en.txt").read_text("utf-8").splitlines() for n in (7, 101)
+    )
+    test = PairedTest([("7", first), ("101", second)], {"chrF2": CHRF()}, [LINES["en"]], test_type="bs", n_samples=1000)
+    _, expected = test()
+    baseline, system = expected["chrF2"]
+    assert (found["EL→EN"].against_chrf, found["EL→EN"].chrf) == (round(baseline.score, 3), round(system.score, 3))
+    assert found["EL→EN"].p == round(system.p_value, 4)
+    mean = found["EL→/EN"]
+    assert mean.directions == ("el-de", "el-fr")
+    scores = [json.loads((folder / "results" / f"model-{n}-el-seed1.json").read_text())["scores"]["test"] for n in (7, 101)]
+    means = [sum(one["directions"][name]["chrf"] for name in mean.directions) / 2 for one in scores]
+    assert mean.difference == pytest.approx(means[1] - means[0], abs=0.002)
+
+
+def test_seeds_are_compared_with_the_same_seed_or_the_first(ran) -> None:
+    for seed in (1, 2):
+        ran(7, source(0.7, 0.7), seed=seed)
+    for seed, share in ((1, 0.7), (2, 0.7), (3, 0.4)):
+        folder = ran(101, source(share, 0.7), seed=seed)
+    report = report_of(folder)
+    tested = [one for one in report.tested if one.model == 101 and one.average == "X→EN"]
+    assert [(one.seed, one.against_seed) for one in tested] == [(1, 1), (2, 2), (3, 1)]
+    assert [one.verdict for one in tested] == ["no significant difference", "no significant difference", "worse"]
+    assert report.standings[0].losses == ("EL→EN",), "one seed that loses is a loss"
+    text = markdown_table(next(table for table in report.tables if table.number == 101))
+    assert "(7), seed 1" in text
+    assert "each seed is compared with the same seed of the best" in text
+
+
+def test_what_cannot_be_tested_says_why(ran) -> None:
+    ran(7, source(0.7, 0.7))
+    ran(101, source(0.7, 0.7), base="77aa01c3f0b15566")
+    ran(102, {"el-en": 0.7, "el-fr": 0.7})
+    ran(103, source(0.7, 0.7))
+    ran(104, source(0.7, 0.7))
+    ran(105, {"el-en": 0.7})
+    folder = ran(107, source(0.7, 0.7))
+    kept = folder / "translations"
+    shutil.rmtree(kept / "model-103-el-seed1")
+    write(kept / "model-104-el-seed1" / "test.el-en.txt", LINES["en"][:20])
+    write(kept / "model-107-el-seed1" / "test.el-en.txt", LINES["el"])
+    notes = {(one.model, one.average): one.note for one in report_of(folder).tested}
+    assert notes[101, "X→EN"] == "on another base than (7)"
+    assert notes[102, "X→/EN"] == "averages other directions than (7)"
+    assert notes[103, "X→EN"] == "the translations of model-103-el-seed1 in el-en were not kept"
+    assert "20 translations were kept, where the test set has 80" in notes[104, "X→EN"]
+    assert notes[105, "X→/EN"] == "not run"
+    assert "they are not those that were scored" in notes[107, "X→EN"]
+    assert notes[107, "X→/EN"] == ""
+    assert not [one for one in report_of(folder).standings if one.holds]
+    text = markdown_table(next(table for table in report_of(folder).tables if table.number == 101))
+    assert "they are not those that were scored" in text
+    shutil.rmtree(kept / "lines")
+    notes = {(one.model, one.average): one.note for one in report_of(folder).tested}
+    assert notes[104, "X→EN"] == "the test set's lines in el were not kept"
+
+
+def test_without_a_row_of_the_papers_there_is_nothing_to_lose_against(ran) -> None:
+    assert verdicts(ran(101, source(0.7, 0.7)), 101) == {"EL→EN": "not tested", "EL→/EN": "not tested"}
+
+
+def test_the_report_shows_our_rows_in_the_papers_layout(ran, tmp_path: Path) -> None:
+    for language in ("el", "uk"):
+        ran(7, source(0.6, 0.8, language), languages=[language])
+        ran(12, source(0.9, 0.2, language), languages=[language])
+        ran(101, source(0.6 if language == "el" else 0.9, 0.8, language), languages=[language])
+        folder = ran(103, source(0.9, 0.8, language), languages=[language])
+    out = tmp_path / "out"
+    report, written = write_report(folder, out, figures=[])
+    assert {out / "table-101.md", out / "table-101.tex"} <= set(written)
+    assert 102 in report.not_run
+    text = (out / "table-101.md").read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith("| 103 |")).split(" | ")
+    paper = next(line for line in text.splitlines() if line.startswith("| 7 |")).split(" | ")
+    assert (row[3], paper[3]) == ("–", "38.9"), "what the paper prints stands beside its own rows alone"
+    assert "uk as source, test: significance" in text
+    assert r"no significant loss in EL→EN and EL→/EN: (103) embed + enc-adapters-all(512)@trained" in text
+    latex = (out / "table-101.tex").read_text(encoding="utf-8")
+    assert "p $<$ 0.05" in latex
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 4
+    assert latex.isascii()
+    index = (out / "README.md").read_text(encoding="utf-8")
+    assert "as source language, in all of these: (103)" in index
+    document = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert [(one["model"], one["languages"]) for one in document["without_significant_loss"]] == [
+        (103, ["el"]),
+        (101, ["uk"]),
+        (103, ["uk"]),
+    ]
+    assert not [one for one in document["agreement"] if one["table"] > 100]
+    ours, _ = trade_offs(report, "TED")
+    assert {ours[0].kinds[name] for name in ours[0].points} == {"pack, with English alone", "pack, beyond the paper"}
+
+
+def test_the_papers_rows_alone_make_no_table_of_ours(ran) -> None:
+    folder = ran(7, source(0.6, 0.8))
+    assert not [table.number for table in report_of(folder).tables if definitions.tables()[table.number].ours]
+    (asked,) = report_of(folder, tables=[101]).tables
+    assert "not run" in markdown_table(asked)
+    assert r"\begin{tabular}" in latex_table(asked)
