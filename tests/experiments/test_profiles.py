@@ -155,3 +155,14 @@ def test_every_model_that_is_changed_or_left_out_is_one_of_the_papers() -> None:
     for name in known_profiles():
         profile: Profile = load_profile(name)
         assert {int(number) for number in (*profile.changes, *profile.left_out)} <= models().keys()
+
+
+def test_small_parts_of_the_text_are_trained_on_for_fewer_updates() -> None:
+    profile = load_profile("docs")
+    job = Job(kind="size", model=7, languages=("el",), seed=1, lines=1000)
+    small, whole = (pack_config(profile, one, PLACES) for one in (job, Job(kind="model", model=7, languages=("el",), seed=1)))
+    assert (small.stages[0].steps, whole.stages[0].steps) == (150, 1200)
+    assert small.stages[0].warmup <= 15
+    assert small.validation.every < small.stages[0].steps
+    pair = Job(kind="size", model=1, languages=("el", "en"), seed=1, lines=1000)
+    assert bilingual_config(profile, pair, PLACES).stages[0].steps == 150

@@ -152,6 +152,8 @@ class Profile:
     augmentation: AugmentationSection = field(default_factory=AugmentationSection)
     sizes: tuple[int, ...] | None = None
     """Of training corpora, for figures by size, instead of those that the figures name."""
+    size_steps: dict[str, int] = field(default_factory=dict)
+    """Lines of such a corpus → updates on it at the most; a small one is learned by heart long before the usual number."""
     changes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Model number → KEY=VALUE changes to the configuration of its training."""
     left_out: dict[str, str] = field(default_factory=dict)

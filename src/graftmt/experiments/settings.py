@@ -89,8 +89,8 @@ def base_config(profile: Profile, number: int, chain: Sequence[int], places: Pla
 
 def bilingual_config(profile: Profile, job: Job, places: Places) -> TrainConfig:
     section, direction = profile.bilingual, "-".join(job.languages)
-    stages = tuple(replace(stage, directions=(direction,)) for stage in section.stages)
-    section = replace(section, validation=replace(section.validation, directions=(direction,)))
+    stages = tuple(_for_size(replace(stage, directions=(direction,)), profile, job) for stage in section.stages)
+    section = replace(section, stages=stages, validation=replace(section.validation, directions=(direction,)))
     assert section.model is not None and job.model is not None
     config = TrainConfig(
         data=DataConfig(corpus=places.corpus, languages=job.languages, pivot=profile.pivot, max_length=section.max_length),
@@ -133,7 +133,8 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
         steps = section.multi_aligned_steps or steps
     elif len(job.languages) > 1:
         steps = section.several_steps or steps
-    stage = replace(stage, directions=(), steps=steps)
+    stage = _for_size(replace(stage, directions=(), steps=steps), profile, job)
+    steps = stage.steps
     new = job.languages[0]
     pairs = [(new, other) for other in (profile.pivot, *section.watch)]
     trained_direction, *watched = ("-".join(pair if side == "source" else pair[::-1]) for pair in pairs)
@@ -162,6 +163,12 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
     )
     # Here rather than by the training itself, so that results and `changes` know of the stage that `@trained` adds.
     return _changed(with_scoped_stage(config), profile, job.model)
+
+
+def _for_size(stage: StageConfig, profile: Profile, job: Job) -> StageConfig:
+    """With fewer updates where the job trains on a small part of the text."""
+    steps = min(stage.steps, profile.size_steps.get(str(job.lines), stage.steps))
+    return replace(stage, steps=steps, warmup=min(stage.warmup, max(1, steps // 10))) if steps < stage.steps else stage
 
 
 def _common(
