@@ -42,7 +42,7 @@ WAYS: dict[str, dict[str, Any]] = {
 def main() -> None:
     arguments = parse_arguments()
     with tempfile.TemporaryDirectory() as folder:
-        corpus = arguments.corpus or made_up_corpus(Path(folder) / "corpus", 5000)
+        corpus = arguments.corpus or made_up_corpus(Path(folder) / "corpus", arguments.lines)
         if arguments.corpus is None:
             for path in list(corpus.iterdir()):  # the first lines again, to validate on
                 lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -70,6 +70,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, help="folder with train.LANG and valid.LANG; made-up text otherwise")
     parser.add_argument("--languages", nargs="+", help="of the corpus (default: all)")
+    parser.add_argument("--lines", type=int, default=5000, help="of made-up text (default: %(default)s)")
     parser.add_argument("--subwords", type=Path, help="a subwords.model; made from the corpus otherwise")
     parser.add_argument("--merges", type=int, default=8000, help="where it is made (default: %(default)s)")
     parser.add_argument("--size", default="base", help="architecture (default: %(default)s)")
