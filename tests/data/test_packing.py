@@ -163,3 +163,18 @@ def test_attention_by_blocks_gives_the_same(
         monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
         by_blocks = model.hidden_of_packed(batch.source, batch.target, blocks=True)
     torch.testing.assert_close(by_blocks, plain)
+
+
+def test_the_loss_of_a_batch_is_that_of_its_pairs_one_by_one(
+    plan: PackedPlan, tokens: TokenizedCorpus, placed: Tokenizer
+) -> None:
+    """Pairs of any lengths side by side: padding says nothing to them."""
+    torch.manual_seed(0)
+    model = Transformer.build(named_size("tiny"), len(placed)).double()
+    maker, (directions, lines) = BatchMaker(tokens, placed), plan.pairs(2)
+    together = maker.make(directions, lines)
+    alone = [maker.make([direction], np.array([line])) for direction, line in zip(directions, lines.tolist(), strict=True)]
+    assert len({batch.source.shape[1] for batch in alone}) > 3
+    with torch.no_grad():
+        losses = [float(smoothed_loss(model, one.source, one.decoder_input, one.labels, 0.1)) for one in (together, *alone)]
+    assert losses[0] == pytest.approx(sum(losses[1:]), rel=1e-6)
