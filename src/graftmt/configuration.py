@@ -162,13 +162,19 @@ def to_yaml(value: Any) -> str:
     return yaml.safe_dump(to_mapping(value), sort_keys=False, allow_unicode=True)
 
 
+def _mappings(*lists: list[Any]) -> bool:
+    """Whether all that they hold are mappings: such lists are compared entry by entry, whatever their lengths."""
+    return all(isinstance(entry, Mapping) for one in lists for entry in one)
+
+
 def differences(old: Any, new: Any, where: str = "") -> list[str]:
     """The dotted keys in which two plain mappings differ, each with both values."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = [*old, *(key for key in new if key not in old)]
         return [line for key in keys for line in differences(old.get(key), new.get(key), _join(where, str(key)))]
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [
-            line for index, pair in enumerate(zip(old, new, strict=True)) for line in differences(*pair, f"{where}.{index}")
+    if isinstance(old, list) and isinstance(new, list) and (len(old) == len(new) or _mappings(old, new)):
+        found = [
+            line for index, pair in enumerate(zip(old, new, strict=False)) for line in differences(*pair, f"{where}.{index}")
         ]
+        return found if len(old) == len(new) else [*found, f"{where}: {len(old)} then, {len(new)} now"]
     return [] if old == new else [f"{where}: {old!r} then, {new!r} now"]

@@ -67,7 +67,7 @@ def test_a_last_stage_that_was_stopped_goes_on_exactly(base: Base, train_graft: 
     class Stopping(Trainer):
         def _update(self, *arguments: Any) -> Any:
             loss = super()._update(*arguments)
-            if self.stage.name.endswith("scoped") and arguments[2] + 1 == 2:
+            if self.stage.name.endswith("@trained") and arguments[2] + 1 == 2:
                 self.request.deadline = 0.0
             return loss
 
@@ -95,8 +95,10 @@ def test_a_last_stage_that_gains_nothing_is_left_out(base: Base, train_graft: Tr
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Validator, "validate", worse_in_the_last_stage)
-        pack = train_graft(tmp_path / "run", base, "source", CASES["source"][1], steps=8, validate=True)
+        said: list[str] = []
+        pack = train_graft(tmp_path / "run", base, "source", CASES["source"][1], steps=8, validate=True, said=said)
     assert calls == 3
+    assert any("brought no lower validation loss" in line for line in said)
     own = pack.scoped_names(base.model.config)
     assert all(not pack.parameters[name].any() for name in own if name.endswith("up.weight"))
     assert (pack.card["validation"]["stage"], pack.card["validation"]["step"]) == (1, 0)

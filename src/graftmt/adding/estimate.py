@@ -69,6 +69,7 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
     """
     config, base, model = job.config, job.base.model, job.composition.model
     stage = config.stages[0]
+    steps = sum(one.steps for one in config.stages)
     plan = batch_plan(config, job.prepared, 0, job.directions)
     maker = batch_maker(config, job.prepared, plan, model, Processes())
     on_gpu = model.device.type == "cuda"
@@ -78,7 +79,7 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
     model.train()
     taken = []
     activations = 0
-    for step in range(PROBES if done < stage.steps else 0):
+    for step in range(PROBES if done < steps else 0):
         batch = maker.make(*plan.pairs(step)).to(model.device)
         started = time.monotonic()
         with (
@@ -109,8 +110,8 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
         base_parameters=sum(p.numel() for p in base.parameters()),
         bytes=parameters * stored + len(job.pack.tokenizer.subwords.model_bytes),
         memory=memory + 12 * parameters,
-        steps=stage.steps,
+        steps=steps,
         done=done,
-        seconds=fmean(taken[1:]) * stage.accumulate * (stage.steps - done) if taken else 0.0,
+        seconds=fmean(taken[1:]) * stage.accumulate * (steps - done) if taken else 0.0,
         at_most=config.compile or (on_gpu and stage.packed and config.capture),
     )

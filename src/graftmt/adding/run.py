@@ -58,7 +58,7 @@ class AddResult:
             "side": self.config.side,
             "recipe": str(self.pack.recipe) if self.pack else self.config.recipe,
             "run": str(self.config.run),
-            "steps": self.config.stages[0].steps,
+            "steps": sum(stage.steps for stage in self.config.stages),
             "partners": list(self.corpus.partners),
             "held_out": self.corpus.held_out,
             "text": self.examination.to_dict(),
@@ -211,8 +211,12 @@ def check_earlier_run(config: PackConfig) -> None:
 
 
 def steps_done(config: PackConfig) -> int:
+    """Over all stages."""
     latest = Checkpoints(config.run / "checkpoints", 1).latest()
-    return 0 if latest is None else int(latest.name.rpartition("step")[2])
+    if latest is None:
+        return 0
+    stage, _, step = latest.name.removeprefix("stage").partition("-step")
+    return sum(one.steps for one in config.stages[: int(stage) - 1]) + int(step)
 
 
 def too_little_time(found: Estimate, minutes: float | None, spent: float) -> str:

@@ -306,6 +306,10 @@ def _show_rows(profile: Profile, rows: list[dict[str, Any]], jobs: list[dict[str
     console.print(_total([job["minutes"] for job in jobs if not job["done"]]), highlight=False)
 
 
+def _jobs(count: int) -> str:
+    return f"{count} job{'s' * (count != 1)}"
+
+
 def _minutes(minutes: float | None) -> str:
     return "?" if minutes is None else f"{minutes:.1f}" if minutes < 10 else f"{minutes:.0f}"
 
@@ -315,10 +319,10 @@ def _total(minutes: list[Any]) -> str:
         return "Everything is done."
     unknown = minutes.count(None)
     if unknown == len(minutes):
-        return f"{unknown} jobs to do; how long they take is not known yet."
+        return f"{_jobs(unknown)} to do; how long they take is not known yet."
     known = sum(one for one in minutes if one is not None)
     more = f", and {unknown} of which nothing is known yet" if unknown else ""
-    return f"{len(minutes)} jobs to do: about {_minutes(known)} minutes{more}."
+    return f"{_jobs(len(minutes))} to do: about {_minutes(known)} minutes{more}."
 
 
 def _say_outcome(
@@ -330,4 +334,4 @@ def _say_outcome(
         print(f"failed: {job}: {message}", file=sys.stderr)
     if stopped:
         print(f"graftmt: {stopped}; everything is saved. The same command goes on from here.", file=sys.stderr)
-    print(f"{len(done)} jobs done now, {len(failed)} failed, {len(left)} left; results in {folder / 'results'}")
+    print(f"{_jobs(len(done))} done now, {len(failed)} failed, {len(left)} left; results in {folder / 'results'}")

@@ -140,6 +140,7 @@ def describe(text: str, side: Side, size: str, norm: str, rows: int) -> dict[str
         group["parameters"] = group.get("parameters", 0) + math.prod(shape)
     return {
         "recipe": str(recipe),
+        "in_directions_not_trained": str(recipe.shared()),
         "side": side,
         "size": size,
         "norm": norm,
@@ -163,4 +164,8 @@ def show_recipe(facts: dict[str, Any]) -> None:
     for name, group in facts["groups"].items():
         layers = ", ".join(map(str, group.get("layers", ())))
         table.add_row(name, layers, str(group["tensors"]), f"{group['parameters']:,}")
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    if facts["recipe"] != (shared := facts["in_directions_not_trained"]):
+        words = "What stands before @trained is learned last, in a stage of its own, and used in trained directions only; "
+        console.print(Text(f"{words}all others have {shared!r}."))

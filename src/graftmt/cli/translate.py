@@ -141,7 +141,12 @@ def translate(
             fresh=fresh,
             quiet=quiet,
         )
-        result = translate_file(translator, job)
+        try:
+            result = translate_file(translator, job)
+        except KeyboardInterrupt:
+            say = speaker(quiet)
+            say(f"graftmt: stopped; what is done is kept beside {output_file}. The same command goes on from here.")
+            raise
         if as_json:
             print(json.dumps(result.to_dict(), ensure_ascii=False))
         else:

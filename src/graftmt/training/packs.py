@@ -21,6 +21,7 @@ from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer, save_pack
 from graftmt.packs.alignment import translation_table, translations_of
 from graftmt.packs.codes import nearest_code
+from graftmt.packs.recipe import SCOPED
 from graftmt.text import Subwords, Tokenizer
 from graftmt.training.checkpoints import RunState
 from graftmt.training.configuration import PackConfig, StageConfig
@@ -94,6 +95,12 @@ def train_pack(
             )
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
         pack.card |= training_facts(config, state)
+        if pack.recipe.scoped and state.best_score is not None and not state.best_step:
+            pack.card["scoped"] = "left out: no gain in validation"
+            say(
+                f"the parts with {SCOPED} brought no lower validation loss: they are left as they began, which is nothing, and "
+                "all directions are those of the pack without them."
+            )
         if team.first:
             save_pack(pack, config.run / "pack", base.model.config, dtype=config.store_dtype)
             say(f"pack {pack.fingerprint[:16]} stored in {config.run / 'pack'}")
@@ -118,7 +125,7 @@ def with_scoped_stage(config: PackConfig) -> PackConfig:
         return config
     stage = config.stages[0]
     steps = max(1, stage.steps // 2)
-    last = replace(stage, name=f"{stage.name}-scoped", steps=steps, warmup=min(stage.warmup, max(1, steps // 10)))
+    last = replace(stage, name=f"{stage.name}{SCOPED}", steps=steps, warmup=min(stage.warmup, max(1, steps // 10)))
     return replace(config, stages=(stage, last))
 
 
