@@ -147,6 +147,14 @@ def test_shipped_configurations_are_the_paper_s(graftmt, options: list[str], nam
     assert printed.upsample == (5 if method == "substitute" else 1)
 
 
+def test_a_dry_run_checks_what_is_there_and_says_what_is_not(graftmt, options: list[str], tmp_path: Path) -> None:
+    path = str(CONFIGS / "retrain.yaml")
+    wrong = graftmt("retrain", path, *options, "new=[xx]", "--dry-run")
+    assert wrong.code != 0 and "no train text in xx" in wrong.stderr
+    absent = graftmt("retrain", path, "--base", str(tmp_path / "nowhere"), "--dry-run")
+    assert absent.code == 0 and "only the form of the configuration was checked" in absent.stderr
+
+
 # The bilingual baseline is `graftmt train` with a configuration
 
 

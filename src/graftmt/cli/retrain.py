@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -58,10 +59,11 @@ def retrain(
 
     graftmt retrain configs/substitute.yaml -b BASE -c corpus --new el --json
     """
+    from graftmt.base import read_base_document
     from graftmt.configuration import apply_overrides, load_yaml, to_yaml
     from graftmt.errors import ConfigError
     from graftmt.training import retrain_base
-    from graftmt.training.retrain_request import retrain_config
+    from graftmt.training.retrain_request import check, retrain_config
 
     mapping = load_yaml(config)
     if corpus is not None:
@@ -77,6 +79,12 @@ def retrain(
     mapping |= {key: value for key, value in given.items() if value is not None}
     resolved = retrain_config(apply_overrides(mapping, overrides or []))
     if dry_run:
+        missing = [path for path in (resolved.base / "base.json", resolved.data.corpus) if not path.exists()]
+        if missing:
+            names = " and ".join(str(path) for path in missing)
+            print(f"graftmt: {names} not found, so only the form of the configuration was checked", file=sys.stderr)
+        else:
+            check(resolved, read_base_document(resolved.base))
         print(to_yaml(resolved), end="")
         return
     with stoppable(as_json=as_json):
