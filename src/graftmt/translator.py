@@ -139,7 +139,7 @@ class Translator:
     ) -> None:
         self.base = base if isinstance(base, Base) else Base.load(base, device=device, dtype=dtype)
         self.packs: dict[str, Pack] = {}
-        self._compositions: dict[tuple[tuple[str | None, str], ...], Composition] = {}
+        self._compositions: dict[tuple[str | bool | None, ...], Composition] = {}
         self._lock = threading.Lock()
         named = packs.items() if isinstance(packs, Mapping) else [(None, pack) for pack in packs]
         for name, pack in named:
@@ -190,15 +190,15 @@ class Translator:
         if source == target:
             raise LanguageError(f"source and target are both {source!r}; there is nothing to translate.")
         names = self._pack_for(source, "source", source_pack), self._pack_for(target, "target", target_pack)
-        config = self.base.model.config
-        packs = [
-            None if name is None else self.packs[name].for_partner(other, config)
-            for name, other in zip(names, (target, source), strict=True)
+        found = [
+            (None if name is None else self.packs[name], other) for name, other in zip(names, (target, source), strict=True)
         ]
         # A pack with parts for trained directions only makes two compositions.
-        key = tuple((name, "" if pack is None else str(pack.recipe)) for name, pack in zip(names, packs, strict=True))
+        key = (*names, *(pack is None or pack.is_whole_with(other) for pack, other in found))
         with self._lock:
             if key not in self._compositions:
+                config = self.base.model.config
+                packs = [None if pack is None else pack.for_partner(other, config) for pack, other in found]
                 self._compositions[key] = compose(self.base, source=packs[0], target=packs[1], fold=True)
             return self._compositions[key]
 

@@ -70,9 +70,13 @@ class Pack:
         shared = pack_shapes(self.recipe.shared(), config, self.side, self.tokenizer, len(self.languages))
         return frozenset(self.parameters.keys() - shared.keys())
 
+    def is_whole_with(self, language: str) -> bool:
+        """Whether all of it is used with this language on the other side."""
+        return not self.recipe.scoped or language in self.card.get("partners", ())
+
     def for_partner(self, language: str, config: ModelConfig) -> Pack:
         """The pack as it is used with one language on the other side: whole, or without what is for trained ones only."""
-        if not self.recipe.scoped or language in self.card.get("partners", ()):
+        if self.is_whole_with(language):
             return self
         scoped = self.scoped_names(config)
         kept = {name: parameter for name, parameter in self.parameters.items() if name not in scoped}

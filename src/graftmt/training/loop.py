@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class Trainer:
     unchecked: list[Tensor] = field(default_factory=list)
     """Losses of the updates since the last look at them: looking waits for the device, so it is done rarely."""
 
-    @property
+    @cached_property
     def trained(self) -> list[nn.Parameter]:
         return [parameter for parameter in self.parameters.values() if parameter.requires_grad]
 

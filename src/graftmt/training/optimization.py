@@ -22,18 +22,8 @@ def smoothed_loss(
     model: Transformer, source: Tensor, decoder_input: Tensor, labels: Tensor, smoothing: float, compiled: bool = False
 ) -> Tensor:
     """Label-smoothed cross-entropy summed over the target tokens: (1 − ε)·nll + (ε / V)·Σ, padding left out."""
-    if model.projection.bias is None:
-        memory, mask = model.encode(source)
-        hidden = model.decode(decoder_input, memory, mask)
-        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing, compiled)
-    scores = model(source, decoder_input)
-    return F.cross_entropy(
-        scores.flatten(0, 1).float(),
-        labels.flatten(),
-        ignore_index=model.config.padding_id,
-        label_smoothing=smoothing,
-        reduction="sum",
-    )
+    memory, mask = model.encode(source)
+    return _loss_of_hidden(model, model.decode(decoder_input, memory, mask), labels, smoothing, compiled)
 
 
 def packed_loss(
@@ -41,12 +31,19 @@ def packed_loss(
 ) -> Tensor:
     """The same for sentences without padding between them; `blocks`: with attention by blocks, where layers are compiled."""
     hidden = model.hidden_of_packed(batch.source, batch.target, blocks=blocks)
-    labels = batch.labels[None]
+    return _loss_of_hidden(model, hidden, batch.labels[None], smoothing, compiled)
+
+
+def _loss_of_hidden(model: Transformer, hidden: Tensor, labels: Tensor, smoothing: float, compiled: bool) -> Tensor:
+    """hidden (B, T, D), labels (B, T); a projection with a bias has no fused way."""
     if model.projection.bias is None:
         return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing, compiled)
-    scores = model.projection(hidden)[0].float()
     return F.cross_entropy(
-        scores, batch.labels, ignore_index=model.config.padding_id, label_smoothing=smoothing, reduction="sum"
+        model.projection(hidden).flatten(0, 1).float(),
+        labels.flatten(),
+        ignore_index=model.config.padding_id,
+        label_smoothing=smoothing,
+        reduction="sum",
     )
 
 
