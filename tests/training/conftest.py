@@ -101,7 +101,10 @@ def comparable_events(run: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def stopped_run(
-    tmp_path_factory: pytest.TempPathFactory, short_config: Callable[..., TrainConfig], train: Callable[..., list[str]]
+    tmp_path_factory: pytest.TempPathFactory,
+    short_config: Callable[..., TrainConfig],
+    train: Callable[..., list[str]],
+    stopping_after: Callable[..., type[Trainer]],
 ) -> Path:
     """A run stopped in its first stage, with two whole checkpoints; read only."""
     run = tmp_path_factory.mktemp("short") / "stopped"
@@ -111,17 +114,21 @@ def stopped_run(
     return run
 
 
-def stopping_after(step: int) -> type[Trainer]:
-    """A trainer that is asked to stop after so many updates."""
+@pytest.fixture(scope="session")
+def stopping_after() -> Callable[..., type[Trainer]]:
+    """`stopping_after(7)`: a trainer that is asked to stop after so many updates, of the stages whose name ends so."""
 
-    class Stopping(Trainer):
-        def _update(self, *arguments: Any) -> Any:
-            loss = super()._update(*arguments)
-            if arguments[2] + 1 == step:
-                self.request.deadline = 0.0
-            return loss
+    def make(step: int, stage: str = "") -> type[Trainer]:
+        class Stopping(Trainer):
+            def _update(self, *arguments: Any) -> Any:
+                loss = super()._update(*arguments)
+                if self.stage.name.endswith(stage) and arguments[2] + 1 == step:
+                    self.request.deadline = 0.0
+                return loss
 
-    return Stopping
+        return Stopping
+
+    return make
 
 
 @pytest.fixture

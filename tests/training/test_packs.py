@@ -24,6 +24,7 @@ from graftmt.training.loop import FORGOTTEN, Trainer, forgetting
 from graftmt.training.packs import pack_directions, pack_subwords, prepare_pack
 
 Train = Callable[..., Pack]
+Stopping = Callable[..., type[Trainer]]
 RECIPE = "embed + dec-last-layer + enc-adapters-last(4)"
 
 
@@ -34,19 +35,6 @@ def base(graft_base: Callable[..., Path]) -> Base:
 
 def tensors(pack: Pack) -> dict[str, bytes]:
     return {name: parameter.detach().numpy().tobytes() for name, parameter in pack.parameters.items()}
-
-
-def stopping_after(step: int) -> type[Trainer]:
-    """A trainer that is asked to stop after so many updates."""
-
-    class Stopping(Trainer):
-        def _update(self, *arguments: Any) -> Any:
-            loss = super()._update(*arguments)
-            if arguments[2] + 1 == step:
-                self.request.deadline = 0.0
-            return loss
-
-    return Stopping
 
 
 # What a run gives
@@ -205,7 +193,7 @@ def test_the_warning_is_heard_and_logged(
     [("target", RECIPE, 3), ("target", RECIPE, 5), ("target", RECIPE, 9), ("source", "embed + enc-adapters-all(4)", 6)],
 )
 def test_a_stopped_run_goes_on_as_if_it_had_not(
-    base: Base, train_graft: Train, tmp_path: Path, side: str, recipe: str, step: int
+    base: Base, train_graft: Train, stopping_after: Stopping, tmp_path: Path, side: str, recipe: str, step: int
 ) -> None:
     options = {"steps": 12, "validate": True, "checkpoint_every": 5, "log_every": 1}
     whole = train_graft(tmp_path / "whole", base, side, recipe, **options)
@@ -287,7 +275,12 @@ def test_a_continued_pack_keeps_what_it_is_and_names_its_parent(
 
 
 def test_a_continued_run_starts_from_its_parent_and_resumes_exactly(
-    base: Base, parent: Path, train_graft: Train, graft_config: Callable[..., PackConfig], graft_corpus: Path, tmp_path: Path
+    base: Base,
+    parent: Path,
+    stopping_after: Stopping,
+    graft_config: Callable[..., PackConfig],
+    graft_corpus: Path,
+    tmp_path: Path,
 ) -> None:
     train = Corpus.open(graft_corpus, "train")
     config = graft_config(tmp_path / "first", "target", parent=parent)

@@ -22,7 +22,6 @@ from graftmt.model import ModelConfig, Transformer
 from graftmt.training import RetrainConfig, Stopped, retrain_base
 from graftmt.training.drift import Drift
 from graftmt.training.journal import read_log
-from graftmt.training.loop import Trainer
 from graftmt.training.retrain_request import check, is_new, retrain_config, retrain_directions
 from graftmt.training.retraining import (
     BY_ROW,
@@ -333,21 +332,8 @@ def test_the_table_shows_change_against_the_base_or_the_start() -> None:
     assert lines[1:] == [["en-fr", "old", "50.00", "40.00", "48.50", "-1.50"], ["en-el", "new", "–", "1.00", "21.00", "+20.00"]]
 
 
-def stopping_after(step: int) -> type[Trainer]:
-    """A trainer that is asked to stop after so many updates."""
-
-    class Stopping(Trainer):
-        def _update(self, *arguments: Any) -> Any:
-            loss = super()._update(*arguments)
-            if arguments[2] + 1 == step:
-                self.request.deadline = 0.0
-            return loss
-
-    return Stopping
-
-
 def test_a_run_that_was_stopped_ends_with_the_same_bits(
-    tmp_path: Path, finished, config, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, finished, config, stopping_after, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, method, _ = finished
     again = config(tmp_path / "run", f"method={method}")
@@ -365,7 +351,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(
 
 
 def test_a_base_may_move_but_not_be_another_one_when_a_run_goes_on(
-    tmp_path: Path, config, graft_base, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, config, graft_base, stopping_after, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
     with monkeypatch.context() as patch:

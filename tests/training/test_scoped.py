@@ -61,19 +61,14 @@ def test_other_directions_are_those_of_the_pack_without_them(base: Base, train_g
     assert max(event["step"] for event in log if event["stage"] == 1) == 4
 
 
-def test_a_last_stage_that_was_stopped_goes_on_exactly(base: Base, train_graft: Train, tmp_path: Path) -> None:
+def test_a_last_stage_that_was_stopped_goes_on_exactly(
+    base: Base, train_graft: Train, stopping_after: Callable[..., type[Trainer]], tmp_path: Path
+) -> None:
     recipe = CASES["source"][1]
-
-    class Stopping(Trainer):
-        def _update(self, *arguments: Any) -> Any:
-            loss = super()._update(*arguments)
-            if self.stage.name.endswith("@trained") and arguments[2] + 1 == 2:
-                self.request.deadline = 0.0
-            return loss
 
     whole = train_graft(tmp_path / "whole", base, "source", recipe, steps=8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graftmt.training.run.Trainer", Stopping)
+        patch.setattr("graftmt.training.run.Trainer", stopping_after(2, "@trained"))
         with pytest.raises(Stopped):
             train_graft(tmp_path / "cut", base, "source", recipe, steps=8)
     said: list[str] = []
