@@ -147,15 +147,20 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     path.chmod(0o644)  # as other files: a base is served by users other than the one who made it
 
 
+def world_size() -> int:
+    """How many processes `torchrun` started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def choose_device(name: str) -> str:
     """`auto` is a GPU where there is one; a device that cannot be used is an error now rather than in mid-work."""
     if torch.cuda.is_available():
-        # cuDNN's attention, which torch prefers on recent GPUs, is planned anew for each shape, and almost every batch of
-        # text has a shape of its own: hundreds of milliseconds where the step itself takes fifty.
+        # Padded batches of a shape not seen before took hundreds of milliseconds where the step itself takes fifty. What is
+        # planned anew for each shape is, most likely, cuDNN's attention, which torch prefers on recent GPUs.
         torch.backends.cuda.enable_cudnn_sdp(False)
         # Started by torchrun, each process has a GPU of its own.
         if name in ("auto", "cuda"):
-            return f"cuda:{os.environ['LOCAL_RANK']}" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else "cuda"
+            return f"cuda:{os.environ['LOCAL_RANK']}" if world_size() > 1 else "cuda"
     if name == "auto":
         return "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():

@@ -10,14 +10,13 @@ from typing import Any, Literal
 from graftmt.adding.corpus import AddCorpus
 from graftmt.adding.examination import Examination
 from graftmt.augmentation import Spec
-from graftmt.base import Base, choose_device
+from graftmt.base import Base, choose_device, world_size
 from graftmt.configuration import apply_overrides, from_mapping, to_mapping
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack
 from graftmt.packs.storage import check_place
 from graftmt.training import PackConfig
-from graftmt.training.distribution import world_size
 from graftmt.training.packs import check_parent, with_scoped_stage
 
 EPOCHS: dict[Side, int] = {"source": 8, "target": 20}

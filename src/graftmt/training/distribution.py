@@ -8,7 +8,6 @@ alone validates, logs and saves. Where the layers are sharded too (`sharding.py`
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from graftmt.base import world_size
 from graftmt.data import Batch, PackedBatch
 from graftmt.errors import ConfigError, GraftError, TrainingError
 from graftmt.training.sharding import is_sharded
@@ -141,11 +141,6 @@ class Processes:
         yield
         if self.first:
             self.wait()
-
-
-def world_size() -> int:
-    """How many processes `torchrun` started."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 @contextmanager
