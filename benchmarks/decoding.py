@@ -5,7 +5,8 @@
         --batch 1500 3000 --peer-batch 64 128 256 512
 
 Both sides get length-sorted batches, caches and SDPA; each is timed with every batch size it is given, and its best counts.
-Weights and sentences are made up unless a base and a corpus are given. "Simple" is our own search with torch's plain `topk`.
+Weights and sentences are made up unless a base and a corpus are given. "Simple" is our own search without what it does on
+GPUs only: steps launched one by one, caches that are reordered, torch's plain `topk`.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ def main() -> None:
             name: compare(ours, theirs, sources, SEARCHES[name], batches, arguments.repeats) for name in arguments.searches
         },
     }
+    if arguments.profile:
+        profile(ours, sources, max(SEARCHES[name] for name in arguments.searches), arguments.batch[-1])
     print(json.dumps(report, indent=2) if arguments.json else table(report))
 
 
@@ -116,6 +119,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads (default: %(default)s)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the weights and sentences (default: %(default)s)")
+    parser.add_argument("--profile", action="store_true", help="print which kernels take the time of our search")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     return parser.parse_args()
 
@@ -221,6 +225,7 @@ def compare(
     }
     outputs: dict[str, Outputs] = {}
     results: dict[str, Any] = {}
+    tried: dict[str, list[dict[str, Any]]] = {}
     for side, run in sides.items():
         run(batches[side][0])  # the first run of each is slower: allocations, kernel choices
     for turn in zip_longest(*(batches[side] * repeats for side in sides)):
@@ -228,8 +233,9 @@ def compare(
             if batch is None:
                 continue
             seconds, memory, found = timed(lambda run=run, batch=batch: run(batch), ours.device)
-            outputs[side] = found
+            tried.setdefault(side, []).append({"batch": batch, "seconds": round(seconds, 3)})
             if side not in results or seconds < results[side]["seconds"]:
+                outputs[side] = found
                 tokens = sum(len(tokens) + 1 for tokens in found)
                 results[side] = {
                     "seconds": round(seconds, 3),
@@ -241,9 +247,10 @@ def compare(
                 }
     pairs = list(zip(outputs["graftmt"], outputs["hugging_face"], strict=True))
     with plain_top_k():
-        simple = search_ours(ours, sources, beam, batches["graftmt"][-1])
+        simple = search_ours(ours, sources, beam, results["graftmt"]["batch"], record=False)
     return {
         **results,
+        "tried": tried,
         "ratio": round(results["graftmt"]["tokens_per_second"] / results["hugging_face"]["tokens_per_second"], 2),
         "sentence_ratio": round(
             results["graftmt"]["sentences_per_second"] / results["hugging_face"]["sentences_per_second"], 2
@@ -256,20 +263,27 @@ def compare(
     }
 
 
+def profile(model: Transformer, sources: list[list[int]], beam: int, batch: int) -> None:
+    with torch.profiler.profile() as profiler:
+        search_ours(model, sources, beam, batch)
+    order = "cuda_time_total" if model.device.type == "cuda" else "cpu_time_total"
+    print(profiler.key_averages().table(sort_by=order, row_limit=30, max_name_column_width=80), file=sys.stderr)
+
+
 @contextmanager
 def plain_top_k() -> Iterator[None]:
     """Our search without its shortcut for GPUs."""
-    shortcut, search.top_by_groups = search.top_by_groups, lambda values, count: values.topk(count, dim=1)
+    shortcut, search.can_take_maxima = search.can_take_maxima, lambda scores: False
     try:
         yield
     finally:
-        search.top_by_groups = shortcut
+        search.can_take_maxima = shortcut
 
 
-def search_ours(model: Transformer, sources: list[list[int]], beam: int, batch: int) -> Outputs:
+def search_ours(model: Transformer, sources: list[list[int]], beam: int, batch: int, record: bool = True) -> Outputs:
     longest = max(map(len, sources))
     options = SearchOptions(beam=beam, max_length=MAX_LENGTH, length_ratio=MAX_LENGTH, batch_tokens=batch * longest * beam)
-    found = search_all(model, sources, [[END]] * len(sources), options, end=END)
+    found = search_all(model, sources, [[END]] * len(sources), options, end=END, record=record)
     return [hypotheses[0].tokens for hypotheses in found]
 
 

@@ -26,7 +26,7 @@ from graftmt import __version__
 from graftmt.base import choose_device
 from graftmt.configuration import from_mapping
 from graftmt.evaluation import plot_curves
-from graftmt.training import TrainConfig, train_base
+from graftmt.training import TrainConfig, optimization, train_base
 from graftmt.training.journal import read_log
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -35,8 +35,10 @@ WAYS: dict[str, dict[str, Any]] = {
     "padded, bf16, compiled": {"precision": "bf16", "compile": True},
     "packed, bf16": {"precision": "bf16", "packed": True, "capture": False},
     "packed, bf16, recorded": {"precision": "bf16", "packed": True},
-    "packed, bf16, compiled, recorded": {"precision": "bf16", "packed": True, "compile": True},
+    "packed, bf16, compiled, recorded": {"precision": "bf16", "packed": True, "compile": True, "blocks": False},
+    "packed, bf16, compiled, recorded, by blocks": {"precision": "bf16", "packed": True, "compile": True},
 }
+"""The last is what `packed: true`, `compile: true` give on a GPU. `blocks` is no option of training: it is switched here."""
 
 
 def main() -> None:
@@ -90,6 +92,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     way = dict(WAYS[name])
+    optimization.BLOCKS = way.pop("blocks", True)
     steps = arguments.steps
     stage = {
         "steps": steps,

@@ -1,11 +1,16 @@
 """Training against Hugging Face M2M-100: the same sizes, the same sentence pairs in the same batches, the same run.
 
-    python benchmarks/training.py [--corpus FOLDER --language el] [--size base] [--device cuda] [--compile] [--json]
+    python benchmarks/training.py [--corpus FOLDER --language el] [--size base] [--device cuda] [--compile] [--output FILE]
 
 Counted in sentence pairs a second, so that a smaller vocabulary does not inflate the figure. Each side is timed with every
-batch size of `--batch-tokens`, and its best counts. Batches are as varied in shape as those of real training: timing starts
-after `--warm-up` updates, which are other batches than those that are timed. "Packed" is what `packed: true`, `compile: true`
-give on a GPU: no padding, compiled layers, the step replayed as a CUDA graph; "blocks" has attention by blocks besides.
+batch size of `--batch-tokens` (or `--peer-batch-tokens`), and its best counts; a size that does not fit the memory is noted.
+Batches are as varied in shape as those of real training: timing starts after `--warm-up` updates, which are other batches
+than those that are timed. "Packed" is what `packed: true`, `compile: true` give on a GPU: no padding, compiled layers,
+attention by blocks, the step replayed as a CUDA graph; "varlen" is the same with torch's kernel for packed attention.
+
+Padded batches hold lines of like length, so that a few of them are far from the text's mean, and packed ones are not: pairs
+that are merely counted favour whoever drew short ones. What is compared is therefore tokens a second, by the tokens that a pair
+of the whole text has on average in the vocabulary of that side.
 """
 
 from __future__ import annotations
@@ -48,11 +53,14 @@ from graftmt.packs import Recipe, compose, create_pack
 from graftmt.text import Codec, Subwords, Tokenizer, train_subwords
 from graftmt.training.capture import CapturedStep
 from graftmt.training.loop import aligned
-from graftmt.training.optimization import compile_layers, packed_loss, smoothed_loss
+from graftmt.training.optimization import compile_layers, fits_blocks, packed_loss, smoothed_loss
 
 RECIPES = ("embed", "embed + dec-last-layer + enc-adapters-last(1024)")
-WAYS = ("eager", "compiled", "packed", "blocks")
-PACKED = ("packed", "blocks")
+WAYS = ("eager", "compiled", "packed", "varlen")
+PACKED = ("packed", "varlen")
+RATE = "mean_pairs_per_second"
+"""What sides are compared by: pairs of the text's mean length."""
+PEERS = ("Hugging Face, eager", "Hugging Face, compiled")
 PADDING = 1
 SMOOTHING = 0.1
 
@@ -68,6 +76,7 @@ class Side:
     codec: Codec
     direction: Direction
     packed: bool = False
+    peer: bool = False
 
 
 def main() -> None:
@@ -82,16 +91,16 @@ def main() -> None:
         measured = []
         for make in world.sides():
             measured.append(measure(make(), world, arguments))
-            gc.collect()
             torch.compiler.reset()
-            if arguments.device.startswith("cuda"):
-                torch.cuda.empty_cache()
+            free(arguments.device)
     report = {
         "benchmark": "training",
         "size": arguments.size,
         "rows": arguments.vocabulary,
         "pairs": len(world.train),
         "batch_tokens": arguments.batch_tokens,
+        "peer_batch_tokens": arguments.peer_batch_tokens,
+        "warm_up": arguments.warm_up,
         "updates": arguments.steps,
         "precision": arguments.precision,
         "compiled": arguments.compile,
@@ -104,7 +113,10 @@ def main() -> None:
         },
         "sides": measured,
     }
-    print(json.dumps(report, indent=2) if arguments.json else table(report))
+    as_json = json.dumps(report, indent=2)
+    if arguments.output:
+        arguments.output.write_text(as_json + "\n", encoding="utf-8")
+    print(as_json if arguments.json else table(report))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -118,8 +130,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--merges", type=int, default=8_000, help="where it is trained (default: %(default)s)")
     parser.add_argument("--recipes", nargs="*", default=RECIPES, help="packs to train (default: embed and a target layer)")
     parser.add_argument("--batch-tokens", type=int, nargs="+", default=[4096], help="sizes to try (default: 4096)")
+    parser.add_argument("--peer-batch-tokens", type=int, nargs="+", help="for Hugging Face (default: --batch-tokens)")
     parser.add_argument("--steps", type=int, default=5, help="timed updates (default: %(default)s)")
-    parser.add_argument("--warm-up", type=int, default=3, help="updates before (default: %(default)s)")
+    parser.add_argument("--warm-up", type=int, default=5, help="updates before, compiling included (default: %(default)s)")
     parser.add_argument(
         "--precision", default="bf16", choices=["fp32", "bf16"], help="of the arithmetic (default: %(default)s)"
     )
@@ -131,7 +144,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--profile", action="store_true", help="print which kernels take the time of an update")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    return parser.parse_args()
+    parser.add_argument("-o", "--output", type=Path, help="a file for the JSON, whatever is printed")
+    arguments = parser.parse_args()
+    arguments.peer_batch_tokens = arguments.peer_batch_tokens or arguments.batch_tokens
+    return arguments
 
 
 def made_up_corpus(folder: Path, lines: int) -> Path:
@@ -159,10 +175,17 @@ class World:
         self.arguments, self.new = arguments, arguments.language
         texts = {language: corpus.lines(language) for language in corpus.languages}
         shared = Subwords.load(arguments.subwords) if arguments.subwords else train_subwords(texts, merges=arguments.merges)
-        self.tokenizer = Tokenizer(shared, ["en", "fr"])
+        # The new language has no code in a base, so another lends its own: to all that reads it with the shared vocabulary.
+        self.lender = "de" if self.new == "fr" else "fr"
+        self.tokenizer = Tokenizer(shared, ["en", self.lender])
+        if len(self.tokenizer) > arguments.vocabulary:
+            raise SystemExit(
+                f"the subwords and two language codes take {len(self.tokenizer):,} rows, and --vocabulary gives "
+                f"{arguments.vocabulary:,}; give at least as many, or subwords with fewer merges."
+            )
         self.own = train_subwords({self.new: corpus.lines(self.new)}, merges=min(4000, arguments.merges))
         self.corpus, self.folder = corpus, folder
-        # As a base reads it: both languages under the shared vocabulary. (The new language has no code; French lends its own.)
+        # As a base reads it: both languages under the shared vocabulary.
         self.train = tokenize_corpus(corpus, self.tokenizer, folder / "cache", quiet=True)
         self.shape = named_size(arguments.size)
 
@@ -203,12 +226,12 @@ class World:
             scores, wanted = logits.float().flatten(0, 1), batch.labels.flatten()
             return F.cross_entropy(scores, wanted, ignore_index=PADDING, label_smoothing=SMOOTHING, reduction="sum")
 
-        name = f"Hugging Face, {'compiled' if compiled else 'eager'}"
-        return Side(name, loss, list(model.parameters()), self.tokenizer, Direction("fr", "en"))
+        direction = Direction(self.lender, "en")
+        return Side(PEERS[compiled], loss, list(model.parameters()), self.tokenizer, direction, peer=True)
 
     def full(self, way: str) -> Side:
         model = Transformer.build(self.shape, self.arguments.vocabulary).to(self.arguments.device)
-        loss, direction = self._loss(model, way), Direction("fr", "en")
+        loss, direction = self._loss(model, way), Direction(self.lender, "en")
         name = f"graftmt, all parameters, {way}"
         return Side(name, loss, list(model.parameters()), self.tokenizer, direction, way in PACKED)
 
@@ -237,40 +260,93 @@ class World:
             source = aligned(batch.source, PADDING) if compiled else batch.source
             return smoothed_loss(model, source, batch.decoder_input, batch.labels, SMOOTHING, compiled)
 
-        packed = partial(packed_loss, model, smoothing=SMOOTHING, compiled=True, blocks=way == "blocks")
+        blocks = way == "packed" and fits_blocks(model)
+        packed = partial(packed_loss, model, smoothing=SMOOTHING, compiled=True, blocks=blocks)
         return packed if way in PACKED else loss
 
-    def batches(self, side: Side, batch_tokens: int, count: int) -> list[Batch | PackedBatch]:
-        """The first so many batches, on the device; all sides of one vocabulary get the same ones."""
+    def batches(self, side: Side, batch_tokens: int, count: int) -> tuple[list[Batch | PackedBatch], float]:
+        """The first so many batches, on the device, and the tokens of a pair of the whole text on average.
+
+        All sides of one vocabulary draw the same pairs.
+        """
         files = self.corpus.files
         if side.codec is self.tokenizer:
-            renamed = Corpus(self.corpus.folder, "train", {"fr": files[self.new], "en": files["en"]})
+            renamed = Corpus(self.corpus.folder, "train", {self.lender: files[self.new], "en": files["en"]})
             tokenized = tokenize_corpus(renamed, self.tokenizer, self.folder / "cache", quiet=True)
         else:
             own = side.codec.source_tokenizer if side.direction.source == self.new else side.codec.target_tokenizer
             tokenizers = {self.new: own(self.new), "en": self.tokenizer}
             tokenized = tokenize_corpus(self.corpus, tokenizers, self.folder / "cache", quiet=True)
         sampler = PairSampler(tokenized, [side.direction], temperature=1.0, max_length=200, seed=1)
+        lines = sampler.lines[side.direction]
+        added = 2 + len(side.codec.source_prefix(*side.direction))  # two ends, and what precedes a source
+        mean = sum(float(tokenized.texts[language].lengths[lines].mean()) for language in side.direction) + added
         device = torch.device(self.arguments.device)
         if side.packed:
             packed = PackedPlan(sampler, tokenized, max_tokens=batch_tokens)
             rows = PackedMaker(tokenized, side.codec, packed.shape)
-            return [rows.make(*packed.pairs(step)).to(device) for step in range(count)]
+            return [rows.make(*packed.pairs(step)).to(device) for step in range(count)], mean
         plan, maker = BatchPlan(sampler, tokenized, max_tokens=batch_tokens), BatchMaker(tokenized, side.codec)
-        return [maker.make(*plan.pairs(step)).to(device) for step in range(count)]
+        return [maker.make(*plan.pairs(step)).to(device) for step in range(count)], mean
 
 
 def measure(side: Side, world: World, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The best of the batch sizes."""
-    found = [run(side, world, tokens, arguments) for tokens in arguments.batch_tokens]
-    best: dict[str, Any] = max(found, key=lambda entry: entry["pairs_per_second"])
-    print(f"{side.name}: {best['pairs_per_second']:,.0f} pairs/s", file=sys.stderr, flush=True)
-    return best
+    """The best of the batch sizes, and all that were tried."""
+    sizes = arguments.peer_batch_tokens if side.peer else arguments.batch_tokens
+    tried = [run_if_it_fits(side, world, tokens, arguments) for tokens in sizes]
+    rates = [entry.get(RATE, 0.0) for entry in tried]
+    best = tried[rates.index(max(rates))]
+    for entry in tried:
+        entry["best"] = entry is best and RATE in entry
+    chosen = {name: value for name, value in best.items() if name != "best"}
+    return {
+        "side": side.name,
+        "trained_parameters": sum(parameter.numel() for parameter in side.parameters),
+        **chosen,
+        # What is compiled for the first size can serve the others, so the best one's own says nothing.
+        "seconds_to_warm_up": sum(entry.get("seconds_to_warm_up", 0.0) for entry in tried),
+        "tried": tried,
+    }
+
+
+def run_if_it_fits(side: Side, world: World, batch_tokens: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `run` measured, or that there was not enough memory for it."""
+    free(arguments.device)
+    try:
+        entry = run(side, world, batch_tokens, arguments)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        entry = {"batch_tokens": batch_tokens, "error": "out of memory"}
+    # Here and not above: as long as an error is handled, its trace holds on to what filled the memory.
+    for parameter in side.parameters:
+        parameter.grad = None
+    free(arguments.device)
+    note = entry.get("error") or f"{entry[RATE]:,.0f} pairs/s after {entry['seconds_to_warm_up']:.1f} s of warm-up"
+    if entry.get("compiled_while_timed"):
+        note += f"; {entry['compiled_while_timed']} graphs were compiled while timed, give a longer --warm-up"
+    print(f"{side.name}, {batch_tokens:,} tokens: {note}", file=sys.stderr, flush=True)
+    return entry
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Also where it led to another error, such as that of a recording cut short."""
+    while error is not None:
+        if isinstance(error, torch.OutOfMemoryError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def free(device: str) -> None:
+    gc.collect()
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()
 
 
 def run(side: Side, world: World, batch_tokens: int, arguments: argparse.Namespace) -> dict[str, Any]:
     on_gpu = arguments.device.startswith("cuda")
-    batches = world.batches(side, batch_tokens, arguments.warm_up + arguments.steps)
+    batches, mean = world.batches(side, batch_tokens, arguments.warm_up + arguments.steps)
     optimizer = torch.optim.Adam(side.parameters, lr=1e-5, fused=True)
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
@@ -302,43 +378,66 @@ def run(side: Side, world: World, batch_tokens: int, arguments: argparse.Namespa
         return time.monotonic() - started
 
     first = timed(batches[: arguments.warm_up])
-    seconds = timed(batches[arguments.warm_up :])
+    graphs = compiled_graphs()
     rest = batches[arguments.warm_up :]
-    pairs, tokens = sum(len(batch.lines) for batch in rest), sum(batch.target_tokens for batch in rest)
+    seconds = timed(rest)
+    graphs = compiled_graphs() - graphs
+    peak = torch.cuda.max_memory_allocated() if on_gpu else None
+    pairs = sum(len(batch.lines) for batch in rest)
+    sources, targets = sum(batch.source_tokens for batch in rest), sum(batch.target_tokens for batch in rest)
     if arguments.profile:
         with torch.profiler.profile() as profiler:
             timed(rest[:1])
         order = "cuda_time_total" if on_gpu else "cpu_time_total"
         print(profiler.key_averages().table(sort_by=order, row_limit=25, max_name_column_width=70), file=sys.stderr)
-    optimizer.zero_grad(set_to_none=True)
     return {
-        "side": side.name,
         "batch_tokens": batch_tokens,
+        RATE: (sources + targets) / mean / seconds,
         "pairs_per_second": pairs / seconds,
-        "target_tokens_per_second": tokens / seconds,
+        "tokens_per_pair": (sources + targets) / pairs,
+        "tokens_per_mean_pair": mean,
+        "source_tokens_per_second": sources / seconds,
+        "target_tokens_per_second": targets / seconds,
         "seconds_to_warm_up": first,
-        "trained_parameters": sum(parameter.numel() for parameter in side.parameters),
-        "peak_memory": torch.cuda.max_memory_allocated() if on_gpu else None,
+        "compiled_while_timed": graphs,
+        "peak_memory": peak,
     }
 
 
+def compiled_graphs() -> int:
+    """So far in this process."""
+    return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
 def table(report: dict[str, Any]) -> str:
-    peer = report["sides"][0]["pairs_per_second"]
+    """Rates as multiples of each peer's, memory as a share of the first peer's; without peers, of the first side's."""
+    sides = report["sides"]
+    references = [side for side in sides if side["side"] in PEERS] or sides[:1]
+    ratios, first = "".join(f" × {side['side']} |" for side in references), references[0]["side"]
     lines = [
         f"Training, {report['size']}, {report['rows']:,} rows, {report['precision']}, {report['device']}, "
         f"torch {report['versions']['torch']}",
         "",
-        "| | batch tokens | pairs/s | ratio | target tokens/s | warm-up | peak memory |",
-        "|---|---|---|---|---|---|---|",
+        f"| | batch tokens | pairs/s |{ratios} target tokens/s | warm-up, all sizes | peak memory | of {first} |",
+        "|---" * (7 + len(references)) + "|",
     ]
-    for side in report["sides"]:
-        memory = f"{side['peak_memory'] / 1e9:.1f} GB" if side["peak_memory"] else ""
+    for side in sides:
+        if "error" in side:
+            lines.append(f"| {side['side']} | | {side['error']} |" + " |" * (4 + len(references)))
+            continue
+        rate, peak = side[RATE], side["peak_memory"]
+        ratios = "".join(f" {ratio(rate, other, RATE):.2f}× |" for other in references)
+        memory = f"{peak / 1e9:.1f} GB | {ratio(peak, references[0], 'peak_memory'):.0%}" if peak else " | "
         lines.append(
-            f"| {side['side']} | {side['batch_tokens']:,} | {side['pairs_per_second']:,.0f} | "
-            f"{side['pairs_per_second'] / peer:.2f}× | {side['target_tokens_per_second']:,.0f} | "
+            f"| {side['side']} | {side['batch_tokens']:,} | {rate:,.0f} |{ratios} {side['target_tokens_per_second']:,.0f} | "
             f"{side['seconds_to_warm_up']:.1f} s | {memory} |"
         )
     return "\n".join(lines)
+
+
+def ratio(value: float, reference: dict[str, Any], name: str) -> float:
+    """Not a number where the reference did not fit the memory."""
+    return float(value / reference.get(name, float("nan")))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ LAYER_OF = {member: layer for layer, members in enumerate(LAYERS) for member in 
 OPEN_LAYERS = (0, len(LAYERS) - 1)
 
 CORE_PACKAGES = {"torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "yaml", "typer", "rich"}
+BESIDE_TORCH = {("model", "kernels"): {"triton"}, ("decoding", "kernels"): {"triton"}}
+"""What torch for CUDA brings along, where the import is guarded."""
 NOT_CORE = {("prepare",), ("augmentation",), ("demo",), ("evaluation", "plots"), ("interop",), ("server",)}
 
 
@@ -113,7 +115,7 @@ def heavy_imports(package: Path) -> list[str]:
                 continue
             for module in imported_modules(statement, (package.name, *parts)):
                 root = module.split(".")[0]
-                if root not in CORE_PACKAGES | {package.name} | sys.stdlib_module_names:
+                if root not in CORE_PACKAGES | BESIDE_TORCH.get(parts, set()) | {package.name} | sys.stdlib_module_names:
                     found.append(f"{path.relative_to(package)}:{statement.lineno}: imports {root}")
     return found
 

@@ -14,19 +14,20 @@ from graftmt.model.embeddings import Projection
 
 @given(
     rows=st.integers(1, 4),
-    width=st.integers(1, 5 * GROUP),
+    groups=st.integers(1, 5),
     count=st.integers(1, 12),
     seed=st.integers(0, 1000),
     impossible=st.floats(0, 0.9),
 )
-def test_the_best_by_groups_are_the_best(rows: int, width: int, count: int, seed: int, impossible: float) -> None:
-    count = min(count, width)
+def test_the_best_by_groups_are_the_best(rows: int, groups: int, count: int, seed: int, impossible: float) -> None:
+    width = groups * GROUP
     chance = torch.Generator().manual_seed(seed)
     values = torch.randperm(rows * width, generator=chance).view(rows, width).float()  # no two alike
-    values[torch.rand(rows, width, generator=chance) < impossible] = -torch.inf
-    values[:, 0] = 0.5  # at least one is possible
-    best, tokens = top_by_groups(values, count)
-    expected = values.topk(count, dim=1)
+    allowed = torch.rand(width, generator=chance) >= impossible
+    allowed[0] = True  # at least one is possible
+    possible = values.masked_fill(~allowed, -torch.inf)
+    best, tokens = top_by_groups(values, possible.view(rows, groups, GROUP).amax(dim=2), allowed, count)
+    expected = possible.topk(count, dim=1)
     assert torch.equal(best, expected.values)
     real = best > -torch.inf
     assert torch.equal(tokens[real], expected.indices[real])

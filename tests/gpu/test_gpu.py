@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,9 +14,8 @@ from graftmt.base import Base
 from graftmt.configuration import from_mapping
 from graftmt.data import PackedBatch
 from graftmt.decoding import SearchOptions, search_all
-from graftmt.decoding.search import top_by_groups
 from graftmt.model import PackedTokens, Transformer, named_size
-from graftmt.training import Stopped, TrainConfig, train_base
+from graftmt.training import Stopped, TrainConfig, loop, train_base
 from graftmt.training.capture import CapturedStep
 from graftmt.training.optimization import compile_layers, packed_loss, smoothed_loss
 
@@ -148,12 +148,23 @@ def test_compiled_packed_layers_give_the_gradients_of_plain_ones(blocks: bool) -
     compile_layers(model, one_shape=True)
     found, loss_now = gradients_of(model, lambda: run(True))
     assert loss_now == pytest.approx(loss_then, rel=2e-3)
+    # A key bias adds the same to all scores of a query: its gradient is zero, and rounding noise of 1e-5 in practice. So a part
+    # of the tolerance goes by the largest gradient; the smallest that is not zero is twenty times that part.
+    largest = max(float(gradient.norm()) for gradient in expected)
     for one, two in zip(found, expected, strict=True):
-        assert (one - two).norm() <= 0.05 * two.norm() + 1e-5
+        assert (one - two).norm() <= 0.05 * two.norm() + 3e-4 * largest
 
 
-def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path) -> None:
-    """Dropout is a function of the step there too."""
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
+    """Dropout is a function of the step there too. Compiled layers attend by blocks, others do not."""
+    by_blocks: set[bool] = set()
+
+    def watched_loss(*arguments: Any, blocks: bool) -> torch.Tensor:
+        by_blocks.add(blocks)
+        return packed_loss(*arguments, blocks=blocks)
+
+    monkeypatch.setattr(loop, "packed_loss", watched_loss)
     chance = random.Random(1)
     words = [["".join(chance.choices("abcdefgh", k=3)) for _ in range(40)] for _ in range(2)]
     lines = [[chance.randrange(40) for _ in range(chance.randint(2, 12))] for _ in range(300)]
@@ -176,6 +187,7 @@ def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path) -> None:
                 "checkpoint_every": 5,
                 "device": "cuda",
                 "precision": "bf16",
+                "compile": compiled,
                 "tensorboard": False,
             },
         )
@@ -184,15 +196,8 @@ def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         train_base(config("cut"), quiet=True, say=lambda text: None, minutes=0.0)
     cut = train_base(config("cut"), quiet=True, say=lambda text: None)
+    assert by_blocks == {compiled}
     ours, theirs = (Base.load(folder).model.state_dict() for folder in (whole, cut))
     # Atomic additions in attention's backward pass come in any order: nearly, not to the bit.
     for name, tensor in ours.items():
         torch.testing.assert_close(tensor, theirs[name], rtol=0.02, atol=2e-3)
-
-
-def test_the_best_by_groups_are_the_best_there() -> None:
-    values = torch.randn(50, 36_416, device="cuda")
-    best, tokens = top_by_groups(values, 10)
-    expected = values.topk(10, dim=1)
-    assert torch.equal(best, expected.values)
-    assert torch.equal(values.gather(1, tokens), expected.values)

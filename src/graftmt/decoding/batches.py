@@ -8,6 +8,7 @@ import torch
 
 from graftmt.decoding.options import Hypothesis, SearchOptions
 from graftmt.decoding.packing import packed
+from graftmt.decoding.recorded import MULTIPLE, recorded_search
 from graftmt.decoding.search import beam_search, greedy_search
 from graftmt.model import Transformer
 
@@ -24,23 +25,27 @@ def search_all(
     end: int,
     forbidden: Sequence[int] = (),
     on_batch: Callable[[int], None] | None = None,
+    record: bool = True,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each source (ids with codes and end, as the encoder reads them).
 
     `prefixes[i]` is what the decoder starts from for source i; all have one length, so directions mix freely in a batch.
-    `on_batch` hears how many are done.
+    `on_batch` hears how many are done. `record`: on a GPU, steps are recorded and replayed, which finds the same.
     """
     if len(sources) * options.beam >= WORTH_PACKING:
         model = packed(model)
     results: list[list[Hypothesis]] = [[] for _ in sources]
     done = 0
+    recorded = record and model.device.type == "cuda"
+    search = recorded_search if recorded else greedy_search if options.beam == 1 else beam_search
     for rows in length_batches([len(source) for source in sources], options):
         longest = max(len(sources[row]) for row in rows)
+        if recorded:
+            longest += -longest % MULTIPLE
         padded = [[*sources[row], *[model.config.padding_id] * (longest - len(sources[row]))] for row in rows]
         source = torch.tensor(padded, device=model.device)
         prefix = torch.tensor([prefixes[row] for row in rows], device=model.device)
         limits = torch.tensor([options.limit(len(sources[row])) for row in rows], device=model.device)
-        search = greedy_search if options.beam == 1 else beam_search
         found = search(model, source, prefix, options, limits=limits, end=end, forbidden=forbidden)
         for row, hypotheses in zip(rows, found, strict=True):
             results[row] = hypotheses

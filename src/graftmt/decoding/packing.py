@@ -57,13 +57,20 @@ class PaddedProjection(nn.Module):
         weight, device = projection.weight.detach(), projection.weight.device.type
         if torch.is_autocast_enabled(device):  # which would cast it again at every step
             weight = weight.to(torch.get_autocast_dtype(device))
-        extra = -len(weight) % MULTIPLE
-        bias = weight.new_zeros(len(weight)) if projection.bias is None else projection.bias.detach().to(weight)
-        self.weight = F.pad(weight, (0, 0, 0, extra))
-        self.bias = F.pad(bias, (0, extra), value=-torch.inf)
+        self.rows = len(weight)
+        self.weight = F.pad(weight, (0, 0, 0, -self.rows % MULTIPLE))
+        self.bias = None if projection.bias is None else projection.bias.detach().float()
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)
+        """x (rows, D) → scores in fp32 at least: rounded to bf16, many of the best would be equal."""
+        if x.is_cuda and self.weight.dtype in (torch.bfloat16, torch.float16):
+            scores = torch.mm(x.to(self.weight.dtype), self.weight.t(), out_dtype=torch.float32)
+        else:
+            scores = F.linear(x, self.weight)
+        if self.bias is not None:
+            scores[:, : self.rows] += self.bias.to(scores.dtype)
+        scores[:, self.rows :] = -torch.inf
+        return scores
 
 
 def _can_be_packed(model: Transformer) -> bool:

@@ -11,13 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from graftmt.decoding.kernels import GROUP, can_take_maxima, group_maxima
 from graftmt.decoding.options import Hypothesis, SearchOptions
 from graftmt.model import DecoderState, Transformer
 
 NEVER = -torch.inf
 """The score of what cannot be; nothing added to it or divided from it makes it possible again."""
-
-GROUP = 64
 
 
 class Forbidden:
@@ -25,6 +24,7 @@ class Forbidden:
 
     def __init__(self, tokens: Sequence[int], device: torch.device) -> None:
         self.tokens = torch.tensor(list(tokens), dtype=torch.long, device=device)
+        self.allowed: Tensor | None = None
 
     def log_probabilities(self, scores: Tensor) -> Tensor:
         """(rows, V) scores → log-probabilities in fp32, whatever precision the model runs in."""
@@ -33,21 +33,24 @@ class Forbidden:
 
     def best(self, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The `count` best log-probabilities of each row and the tokens they are of, best first: both (rows, count)."""
-        found = self.log_probabilities(scores)
-        if found.is_cuda:
-            return top_by_groups(found, count)
-        best, tokens = found.topk(count, dim=1)
+        if can_take_maxima(scores):
+            if self.allowed is None:
+                self.allowed = scores.new_ones(scores.shape[1], dtype=torch.bool).index_fill_(0, self.tokens, False)
+            maxima, totals = group_maxima(scores, self.allowed)
+            best, tokens = top_by_groups(scores, maxima, self.allowed, count)
+            return best - totals[:, None], tokens
+        best, tokens = self.log_probabilities(scores).topk(count, dim=1)
         return best, tokens
 
 
-def top_by_groups(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """What `topk` gives, sooner on a GPU: only groups with one of the `count` highest maxima can hold any of the best."""
-    values = F.pad(values, (0, -values.shape[1] % GROUP), value=NEVER)
-    groups = values.unflatten(1, (-1, GROUP))
-    chosen = groups.amax(dim=2).topk(min(count, groups.shape[1]), dim=1).indices
+def top_by_groups(scores: Tensor, maxima: Tensor, allowed: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """What `topk` gives of those allowed, sooner on a GPU: only groups with one of the highest maxima can hold any of them."""
+    groups = scores.unflatten(1, (-1, GROUP))
+    chosen = maxima.topk(min(count, groups.shape[1]), dim=1).indices
     inside = groups.gather(1, chosen[:, :, None].expand(-1, -1, GROUP)).flatten(1)
-    best, places = inside.topk(count, dim=1)
-    return best, chosen.gather(1, places // GROUP) * GROUP + places % GROUP
+    tokens = (chosen[:, :, None] * GROUP + torch.arange(GROUP, device=chosen.device)).flatten(1)
+    best, places = inside.masked_fill(~allowed[tokens], NEVER).topk(count, dim=1)
+    return best, tokens.gather(1, places)
 
 
 @torch.inference_mode()
@@ -113,15 +116,16 @@ def beam_search(
     device, beam = source.device, options.beam
     rule = Forbidden(forbidden, device)
     state, longest = _start(model, source, prefix, limits, beam)
-    search = _Beams(source.shape[0], beam, longest, end, device)
+    search = Beams(source.shape[0], beam, longest, end, device)
+    numbers = torch.arange(longest, device=device)
     results: list[list[Hypothesis]] = [[] for _ in range(source.shape[0])]
     tokens = prefix.repeat_interleave(beam, dim=0)
     for step in range(longest):
         at_limit = limits[search.sentences] <= step + 1
         scores = model.step(tokens, state)
         found = rule.best(scores, min(2 * beam, scores.shape[1]))
-        rows = search.advance(*found, step, at_limit, options.length_penalty)
-        done = at_limit | (search.finished_scores > NEVER).all(dim=1)
+        parents = search.advance(*found, numbers[step : step + 1], at_limit, options.length_penalty)
+        done = search.are_finished(at_limit)
         if done.any():
             search.collect(done, results, options.n_best)
             kept = (~done).nonzero().flatten()
@@ -129,14 +133,18 @@ def beam_search(
                 break
             state.keep_sentences(kept)
             search.keep(kept)
-            rows = rows.view(-1, beam)[kept].flatten()
-        state.reorder(rows)
+            parents = parents[kept] + kept[:, None] * beam
+        else:
+            parents = parents + torch.arange(len(parents), device=device)[:, None] * beam
+        state.reorder(parents.flatten())
         tokens = search.tokens[:, :, step].reshape(-1, 1)
     return results
 
 
-class _Beams:
+class Beams:
     """The running and the finished hypotheses of the sentences still in the batch (B sentences, K = beam)."""
+
+    PARTS = ("sentences", "tokens", "scores", "finished_tokens", "finished_scores", "finished_lengths")
 
     def __init__(self, batch: int, beam: int, longest: int, end: int, device: torch.device) -> None:
         self.beam, self.end = beam, end
@@ -148,15 +156,15 @@ class _Beams:
         self.finished_scores = torch.full_like(self.scores, NEVER)
         self.finished_lengths = torch.zeros(batch, beam, dtype=torch.long, device=device)
 
-    def advance(self, best: Tensor, tokens: Tensor, step: int, at_limit: Tensor, penalty: float) -> Tensor:
-        """One step for all sentences, given the best continuations of each hypothesis (B × K, c) and their log-probabilities;
-        returns which row (B × K) each running hypothesis continues."""
+    def advance(self, best: Tensor, tokens: Tensor, step: Tensor, at_limit: Tensor, penalty: float) -> Tensor:
+        """Step number `step` (1,) for all sentences, given the best continuations of each hypothesis (B × K, c) and their
+        log-probabilities; returns which of its sentence's hypotheses each running one continues (B, K)."""
         each = best.shape[1]
         totals = (best.view(-1, self.beam, each) + self.scores[:, :, None]).flatten(1)
         totals, places = totals.topk(2 * self.beam, dim=1)
         parents, chosen = places // each, tokens.view(len(totals), -1).gather(1, places)
         candidates = self.tokens.gather(1, parents[:, :, None].expand(-1, -1, self.tokens.shape[2]))
-        candidates[:, :, step] = chosen
+        candidates.index_copy_(2, step, chosen[:, :, None])
         ended = chosen == self.end
 
         finishing = (ended | at_limit[:, None])[:, : self.beam]
@@ -165,12 +173,15 @@ class _Beams:
 
         self.scores, order = totals.masked_fill(ended, NEVER).topk(self.beam, dim=1)
         self.tokens = candidates.gather(1, order[:, :, None].expand(-1, -1, candidates.shape[2]))
-        first_rows = torch.arange(len(parents), device=parents.device)[:, None] * self.beam
-        return (parents.gather(1, order) + first_rows).flatten()
+        return parents.gather(1, order)
 
-    def _finish(self, tokens: Tensor, scores: Tensor, length: int) -> None:
+    def are_finished(self, at_limit: Tensor) -> Tensor:
+        """The sentences (B,) that have all they need."""
+        return at_limit | (self.finished_scores > NEVER).all(dim=1)
+
+    def _finish(self, tokens: Tensor, scores: Tensor, length: Tensor) -> None:
         """Merges new finished hypotheses into the best K so far."""
-        lengths = torch.full_like(self.finished_lengths, length)
+        lengths = length.expand_as(self.finished_lengths)
         self.finished_scores, order = torch.cat([self.finished_scores, scores], dim=1).topk(self.beam, dim=1)
         self.finished_lengths = torch.cat([self.finished_lengths, lengths], dim=1).gather(1, order)
         every = order[:, :, None].expand(-1, -1, tokens.shape[2])
@@ -190,8 +201,14 @@ class _Beams:
             ]
 
     def keep(self, sentences: Tensor) -> None:
-        for name in ("sentences", "tokens", "scores", "finished_tokens", "finished_scores", "finished_lengths"):
+        for name in self.PARTS:
             setattr(self, name, getattr(self, name)[sentences])
+
+    def grow(self, longest: int) -> None:
+        """Room for outputs of so many tokens."""
+        for name in ("tokens", "finished_tokens"):
+            old = getattr(self, name)
+            setattr(self, name, F.pad(old, (0, longest - old.shape[2]), value=self.end))
 
 
 def _start(model: Transformer, source: Tensor, prefix: Tensor, limits: Tensor, beam: int) -> tuple[DecoderState, int]:

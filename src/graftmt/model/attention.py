@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from torch.nn.attention.varlen import varlen_attn
 
+from graftmt.model.kernels import can_mix_few, mix_few
+
 FEW = 16
 """Queries. The CPU's SDPA is made for many; for the few of a decoding step plain products are 1.3 to 3 times as fast."""
 
@@ -93,6 +95,8 @@ class Attention(nn.Module):
 
 def _mix(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
     """Queries (B, H, T, D/H), keys and values (B, H, S, D/H) → (B, H, T, D/H)."""
+    if not causal and can_mix_few(queries, mask):
+        return mix_few(queries, keys, values, mask)
     exact = queries.dtype in (torch.float32, torch.float64)
     if causal or queries.shape[2] > FEW or not queries.is_cpu or not exact:
         return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal)
@@ -181,6 +185,12 @@ class SelfAttentionCache:
         self.values = memory.take(rows, heads, 0, head_dim)
         self.order: Tensor | None = None
 
+    def attend(self, attention: Attention, x: Tensor) -> Tensor:
+        """The next t tokens of all rows, x (rows, t, D), look at those so far and at themselves."""
+        keys, values = self.append(*attention.project_memory(x))
+        # Several tokens at once only happen at the start (the prefix), where plain causal attention is right.
+        return attention.attend(x, keys, values, None, causal=x.shape[1] > 1)
+
     @torch.no_grad()
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Adds (rows, H, t, D/H) and returns all so far; no gradient goes through it."""
@@ -202,4 +212,63 @@ class SelfAttentionCache:
             torch.index_select(old, 0, self.order, out=result[:, :, :length])
         result[:, :, length:] = new
         self.memory.give_back(old)
+        return result
+
+
+class Slots:
+    """The places where B sentences of K hypotheses keep keys and values, for steps that always use the same memory.
+
+    Slot p × K + k of a sentence belongs to the token at position p of what was its hypothesis k then, and never moves: which
+    slots a hypothesis has come through is written down instead. The hypotheses of a sentence read all its slots as the queries
+    of one attention, so nothing is read twice.
+    """
+
+    def __init__(self, sentences: int, beam: int, room: int, device: torch.device) -> None:
+        self.beam, self.room = beam, room
+        self.position = torch.zeros(1, dtype=torch.long, device=device)
+        """Of the next token."""
+        self.seen = torch.zeros(sentences, 1, beam, room * beam, dtype=torch.bool, device=device)
+        self.now = torch.arange(beam, device=device)
+        """(K,): the slots of the next tokens."""
+        self.first = torch.arange(beam, device=device)
+
+    def open(self) -> None:
+        """Each hypothesis gets a slot for its next token."""
+        self.now.copy_(self.first + self.position * self.beam)
+        self.seen.scatter_(3, self.now[None, None, :, None].expand(len(self.seen), -1, -1, -1), True)
+
+    def follow(self, parents: Tensor) -> None:
+        """Hypothesis k of a sentence becomes what parents[:, k] was."""
+        if self.beam > 1:
+            self.seen.copy_(self.seen.gather(2, parents[:, None, :, None].expand(-1, -1, -1, self.seen.shape[3])))
+
+    def moved(self, sentences: Tensor, room: int) -> Slots:
+        """Only these sentences, with room for more tokens."""
+        result = Slots(len(sentences), self.beam, room, self.seen.device)
+        result.position.copy_(self.position)
+        result.seen[..., : self.seen.shape[3]] = self.seen.index_select(0, sentences)
+        return result
+
+
+class SlotCache:
+    """One layer's keys and values (B, H, room × K, D/H) in the slots that all layers share."""
+
+    def __init__(self, slots: Slots, heads: int, head_dim: int, like: Tensor) -> None:
+        self.slots = slots
+        shape = (len(slots.seen), heads, slots.room * slots.beam, head_dim)
+        self.keys, self.values = like.new_zeros(shape), like.new_zeros(shape)  # zeros: what is not seen must still be a number
+
+    def attend(self, attention: Attention, x: Tensor) -> Tensor:
+        """The next token of all hypotheses, x (B × K, 1, D)."""
+        by_sentence = x.view(-1, self.slots.beam, x.shape[2])
+        keys, values = attention.project_memory(by_sentence)
+        self.keys.index_copy_(2, self.slots.now, keys)
+        self.values.index_copy_(2, self.slots.now, values)
+        return attention.attend(by_sentence, self.keys, self.values, self.slots.seen).view(x.shape)
+
+    def moved(self, sentences: Tensor, slots: Slots) -> SlotCache:
+        heads, used, head_dim = self.keys.shape[1:]
+        result = SlotCache(slots, heads, head_dim, self.keys)
+        torch.index_select(self.keys, 0, sentences, out=result.keys[:, :, :used])
+        torch.index_select(self.values, 0, sentences, out=result.values[:, :, :used])
         return result

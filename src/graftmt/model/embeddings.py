@@ -29,20 +29,24 @@ class Positions(nn.Module):
         with torch.device("cpu"):
             self.register_buffer("table", sinusoidal_positions(length, dim, first), persistent=False)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """x (B, T, D) → x plus the positions start … start + T."""
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
+        """x (B, T, D) → x plus the positions start … start + T; a start on the device is that of one token, and `reserve`d."""
+        if isinstance(start, Tensor):
+            return x + self.table.index_select(0, start).to(x.dtype)
         end = start + x.shape[1]
+        return x + self.reserve(end)[start:end].to(x.dtype)
+
+    def reserve(self, length: int) -> Tensor:
+        """The table, with at least so many positions."""
         table = self.table  # read once: another thread may put a longer or, having begun earlier, a shorter one in its place
-        if end > table.shape[0]:
-            table = sinusoidal_positions(max(end, 2 * table.shape[0]), self.dim, self.first).to(table)
+        if length > table.shape[0]:
+            table = sinusoidal_positions(max(length, 2 * table.shape[0]), self.dim, self.first).to(table)
             self.table = table
-        return x + table[start:end].to(x.dtype)
+        return table
 
     def at(self, x: Tensor, numbers: Tensor, longest: int) -> Tensor:
         """x (…, N, D) → x plus the positions that `numbers` (N,) name, all below `longest`: for packed sentences."""
-        if longest > self.table.shape[0]:
-            self.table = sinusoidal_positions(longest, self.dim, self.first).to(self.table)
-        return x + self.table[numbers].to(x.dtype)
+        return x + self.reserve(longest)[numbers].to(x.dtype)
 
 
 class Embedding(nn.Module):

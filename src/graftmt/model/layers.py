@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graftmt.model.attention import Attention, PackedMemory, Packing, SelfAttentionCache
+from graftmt.model.attention import Attention, PackedMemory, Packing, SelfAttentionCache, SlotCache
 from graftmt.model.configuration import ModelConfig
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
@@ -65,7 +65,7 @@ class EncoderLayer(_Layer):
 class LayerCache:
     """What one decoder layer remembers while decoding."""
 
-    self_attention: SelfAttentionCache
+    self_attention: SelfAttentionCache | SlotCache
     memory_keys: Tensor
     """(B, H, S, D/H), once per sentence: the hypotheses of a sentence read it as queries of one attention."""
     memory_values: Tensor
@@ -90,10 +90,7 @@ class DecoderLayer(_Layer):
         """The next t tokens of B sentences × `beam` hypotheses: x (B × beam, t, D) → the same shape."""
         tokens = x.shape[1]
         hidden = self.before(x, self.self_norm)
-        keys, values = cache.self_attention.append(*self.self_attention.project_memory(hidden))
-        # Several tokens at once only happen at the start (the prefix), where plain causal attention is right.
-        mixed = self.self_attention.attend(hidden, keys, values, None, causal=tokens > 1)
-        x = self.after(x, mixed, self.self_norm)
+        x = self.after(x, cache.self_attention.attend(self.self_attention, hidden), self.self_norm)
         hidden = self.before(x, self.cross_norm)
         by_sentence = hidden.unflatten(0, (-1, beam)).flatten(1, 2)
         mixed = self.cross_attention.attend(by_sentence, cache.memory_keys, cache.memory_values, memory_mask)

@@ -35,11 +35,13 @@ class DecoderState:
     layers: list[LayerCache]
     memory_mask: Tensor | None
     beam: int
-    position: int = 0
+    position: int | Tensor = 0
+    """On the device, (1,), where self-attention is in slots."""
 
     def reorder(self, rows: Tensor) -> None:
         """Hypothesis i becomes what hypothesis rows[i] was."""
         for layer in self.layers:
+            assert isinstance(layer.self_attention, SelfAttentionCache), "slots follow by themselves"
             layer.self_attention.reorder(rows)
 
     def keep_sentences(self, sentences: Tensor) -> None:
@@ -191,7 +193,7 @@ class Transformer(nn.Module):
         x = self._embed(self.target_embedding, tokens, state.position)
         return self.projection(self.decoder.step(x, state)[:, -1])  # type: ignore[no-any-return]
 
-    def _embed(self, embedding: nn.Module, ids: Tensor, start: int = 0) -> Tensor:
+    def _embed(self, embedding: nn.Module, ids: Tensor, start: int | Tensor = 0) -> Tensor:
         return self.dropout(self.positions(embedding(ids) * self.scale, start))  # type: ignore[no-any-return]
 
     def set_dropout(self, probability: float) -> None:

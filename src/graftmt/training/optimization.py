@@ -17,6 +17,12 @@ from graftmt.training.fused_loss import fused_loss
 VARIANTS = 64
 """Of one layer that may be compiled in a process before torch gives up and runs it as it is."""
 
+BLOCKS = True
+"""Attention by blocks where it can be had (`fits_blocks`). Only benchmarks switch it off, to see what it does by itself."""
+
+SMALLEST_HEAD = 16
+"""Numbers that a head has at least for attention by blocks: fewer do not fill a matrix unit, and torch refuses them."""
+
 
 def smoothed_loss(
     model: Transformer, source: Tensor, decoder_input: Tensor, labels: Tensor, smoothing: float, compiled: bool = False
@@ -32,6 +38,16 @@ def packed_loss(
     """The same for sentences without padding between them; `blocks`: with attention by blocks, where layers are compiled."""
     hidden = model.hidden_of_packed(batch.source, batch.target, blocks=blocks)
     return _loss_of_hidden(model, hidden, batch.labels[None], smoothing, compiled)
+
+
+def fits_blocks(model: Transformer) -> bool:
+    """Whether attention over packed sentences can go by blocks, given layers that are compiled for one shape.
+
+    The compiler makes that kernel, for GPUs. Layers that are not compiled have another one, and should not be asked for
+    blocks: they would pay for tables that nothing reads.
+    """
+    head = model.config.model_dim // model.config.heads
+    return BLOCKS and model.device.type == "cuda" and head >= SMALLEST_HEAD
 
 
 def _loss_of_hidden(model: Transformer, hidden: Tensor, labels: Tensor, smoothing: float, compiled: bool) -> Tensor:
