@@ -41,8 +41,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """The same for a folder: the new one replaces the old one whole."""
+def atomic_folder(path: Path, *, unless: str | None = None) -> Iterator[Path]:
+    """The same for a folder: the new one replaces the old one whole; `unless` that has a file of this name, and stays."""
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         for written in temporary.iterdir():
             if written.is_file():
                 _synchronise(written)
-        _replace_folder(temporary, path)
+        _replace_folder(temporary, path, unless)
     except OSError as error:
         raise _failed(path, error) from error
     finally:
@@ -60,7 +60,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _replace_folder(new: Path, path: Path) -> None:
+def _replace_folder(new: Path, path: Path, unless: str | None) -> None:
     """rename(2) does not replace a folder that has files, so the old one steps aside first, and comes back on failure."""
     try:
         os.replace(new, path)
@@ -68,6 +68,8 @@ def _replace_folder(new: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
+    if unless is not None and (path / unless).is_file():
+        return
     aside = path.with_name(f".{path.name}.{os.getpid()}.old")
     shutil.rmtree(aside, ignore_errors=True)
     os.replace(path, aside)
@@ -95,6 +97,22 @@ def exclusive(folder: Path, what: str) -> Iterator[None]:
         except BlockingIOError:
             raise GraftError(f"{what} {folder} is in use by another process; wait for it, or use another folder.") from None
         yield  # the lock goes with the file handle, also when the process is killed
+
+
+@contextmanager
+def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Holds the lock on the file `path`, which is made where it is missing and stays; False where another process has it.
+
+    With `wait` it is True, sooner or later.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            free = True
+        except BlockingIOError:
+            free = False
+        yield free  # as of `exclusive`, the lock goes with the file handle
 
 
 def write_text(path: Path, text: str) -> None:

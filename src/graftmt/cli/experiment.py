@@ -81,7 +81,7 @@ def run(
     Each job leaves one small file, OUTPUT/results/JOB.json: scores with signatures, seconds, parameters, the fingerprint and
     scores of its base, and, for packs, that the base is unchanged. Stopped or killed at any moment, the same command goes on;
     a job with a result is never done again. A job that fails is recorded with its message, the others go on, and the
-    exit code is 1.
+    exit code is 1. Given several times at once, for several GPUs, each process does what no other is at.
 
     Examples:
 
@@ -114,7 +114,7 @@ def run(
         return
     text = _corpus(chosen, corpus, folder, say)
     if chosen.corpus.provided == "demo" and DEMO_BASE not in bases:
-        bases[DEMO_BASE] = _demo_base(folder)
+        bases[DEMO_BASE] = _demo_base(folder, say)
     outcome = run_experiments(
         chosen, plan, RunOptions(output=folder, corpus=text, bases=bases, minutes=minutes, quiet=quiet), say
     )
@@ -249,8 +249,10 @@ def _corpus(profile: Profile, given: Path | None, output: Path, say: Any) -> Pat
     """The folder given, the profile's own, or text made here."""
     if given is None and profile.corpus.provided == "demo":
         from graftmt.demo.run import make_corpus
+        from graftmt.experiments.claims import Claims
 
-        return make_corpus(output / "corpus", 1, lambda text: None)
+        with Claims(output / "locks", say).take("demo-corpus", wait=True):
+            return make_corpus(output / "corpus", 1, lambda text: None)
     folder = given or profile.corpus.folder
     if folder is None or not folder.is_dir():
         how = "".join(f"\n  {command}" for command in profile.corpus.made_by)
@@ -260,12 +262,14 @@ def _corpus(profile: Profile, given: Path | None, output: Path, say: Any) -> Pat
     return folder
 
 
-def _demo_base(output: Path) -> Path:
+def _demo_base(output: Path, say: Any) -> Path:
     from graftmt.demo.run import copy_shipped_base
+    from graftmt.experiments.claims import Claims
 
     folder = output / "bases" / str(DEMO_BASE)
-    if not (folder / "base.json").is_file():
-        copy_shipped_base(folder)
+    with Claims(output / "locks", say).take("demo-base", wait=True):
+        if not (folder / "base.json").is_file():
+            copy_shipped_base(folder)
     return folder
 
 

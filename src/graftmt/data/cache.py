@@ -149,7 +149,7 @@ def _tokenize_file(path: str, entry: str, tokenizer: Tokenizer) -> None:
     unknown = int((flat == tokenizer.vocabulary.unknown_id).sum())
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
-    with atomic_folder(Path(entry)) as temporary:
+    with atomic_folder(Path(entry), unless="text.json") as temporary:  # another run may have tokenised the same text meanwhile
         np.save(temporary / "ids.npy", flat)
         np.save(temporary / "starts.npy", starts)
         facts = {"format": FORMAT, "lines": len(lengths), "tokens": len(flat), "unknown": unknown}

@@ -1,6 +1,7 @@
 """Makes the models of jobs, or finds them: bases, bilingual models, re-trained ones, and packs on a resident base. Layer 7.
 
-A model that is there is not made again. What a kill leaves is a run that goes on from its last checkpoint.
+A model that is there is not made again. What a kill leaves is a run that goes on from its last checkpoint. Of several processes
+one makes it, the one that has the claim of its job; a model that is there is read without.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 from graftmt.base import Base, choose_device, read_base_document
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus
-from graftmt.experiments.jobs import Job, initial_of, trained, trains
+from graftmt.experiments.claims import Claims
+from graftmt.experiments.jobs import Job, base_job, initial_of, trained, trains
 from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
@@ -74,8 +76,8 @@ class Made:
 class Workshop:
     """What is resident, what is open, and how much time is left."""
 
-    def __init__(self, profile: Profile, options: RunOptions, say: Say) -> None:
-        self.profile, self.options = profile, options
+    def __init__(self, profile: Profile, options: RunOptions, claims: Claims, say: Say) -> None:
+        self.profile, self.options, self.claims = profile, options, claims
         self.say: Say = lambda text: say(f"   {text}")
         self.started = time.monotonic()
         self.device = choose_device(profile.device)
@@ -114,10 +116,11 @@ class Workshop:
 
     def base(self, number: int) -> Made:
         """Given, found, or trained."""
-        given = number in self.options.bases
-        folder = self.options.bases[number] if given else self.options.output / "bases" / str(number)
-        if not given and not (folder / "base.json").is_file():
-            self._train_base(number)
+        folder, given = self._base_folder(number), number in self.options.bases
+        if not given and not self.has_base(number):
+            with self.claims.take(base_job(run_owner(number)).key):
+                if not self.has_base(number):
+                    self._train_base(number)
         document = read_base_document(folder)
         card = document["card"]
         return Made(
@@ -129,6 +132,12 @@ class Workshop:
             curve=card.get("curve", []),
             given=given,
         )
+
+    def has_base(self, number: int) -> bool:
+        return (self._base_folder(number) / "base.json").is_file()
+
+    def _base_folder(self, number: int) -> Path:
+        return self.options.bases.get(number) or self.options.output / "bases" / str(number)
 
     def _train_base(self, number: int) -> None:
         """A base that another one follows comes out of that one's run, as its first stage."""
@@ -154,7 +163,7 @@ class Workshop:
         def train() -> Path:
             return train_base(config, minutes=self.minutes_left(), quiet=self.options.quiet, say=self.say)
 
-        return self._in_run(run, config, train)
+        return self._in_run(job, run, config, train)
 
     def _retrained(self, job: Job) -> Made:
         start = self.base_of(job)
@@ -165,15 +174,18 @@ class Workshop:
             self.release()  # it loads the base itself, and needs the room
             return retrain_base(config, minutes=self.minutes_left(), quiet=self.options.quiet, say=self.say).folder
 
-        return self._in_run(run, config, train)
+        return self._in_run(job, run, config, train)
 
-    def _in_run(self, run: Path, config: RunConfig, train: Callable[[], Path]) -> Made:
+    def _in_run(self, job: Job, run: Path, config: RunConfig, train: Callable[[], Path]) -> Made:
         """A model with all its weights in a run's folder."""
-        folder, note = run / "base", run / "made.json"
+        note = run / "made.json"
         if not note.is_file():
-            folder = train()
-            write_json(note, {"curve": curve_of(run)})
-            shutil.rmtree(run / "checkpoints", ignore_errors=True)
+            with self.claims.take(job.key):
+                if not note.is_file():
+                    train()
+                    write_json(note, {"curve": curve_of(run)})
+                    shutil.rmtree(run / "checkpoints", ignore_errors=True)
+        folder = run / "base"
         document = read_base_document(folder)
         return Made(
             folder=folder,
@@ -185,39 +197,42 @@ class Workshop:
         )
 
     def _pack(self, job: Job) -> Made:
-        """On the resident base, which is looked at before and after."""
         start = self.base_of(job)
         run = self.options.output / "runs" / start.fingerprint[:12] / job.key
-        note = run / "made.json"
+        folder, note = run / "pack", run / "made.json"
         if not note.is_file():
-            resident = self.reside(start.folder)
-            material = self._material(job, resident)
-            subwords = self._subwords(job) if job.lines is None else None
-            places = Places(run, self.options.corpus, partners=material.partners, subwords=subwords)
-            before = self._look(resident)
-            pack = train_pack(
-                pack_config(self.profile, job, places),
-                resident.trainer,
-                material.train,
-                self.valid_corpus(),
-                minutes=self.minutes_left(),
-                quiet=self.options.quiet,
-                say=self.say,
-            )
-            facts = {
-                "recipe": str(pack.recipe),
-                "parameters": pack.size,
-                "steps": pack.card["steps"],
-                "seconds": {"training": pack.card["training_seconds"], "augmentation": material.seconds},
-                "curve": curve_of(run),
-                "verified": resident.verified(before, self._look(resident)),
-            }
-            write_json(note, facts)
-            shutil.rmtree(run / "checkpoints", ignore_errors=True)
-        folder = run / "pack"
+            with self.claims.take(job.key):
+                if not note.is_file():
+                    write_json(note, self._train_pack(job, start, run))
+                    shutil.rmtree(run / "checkpoints", ignore_errors=True)
         return Made(
             folder=folder, fingerprint=read_pack_document(folder)["fingerprint"], **read_json(note, "the run of the pack")
         )
+
+    def _train_pack(self, job: Job, start: Made, run: Path) -> dict[str, Any]:
+        """On the resident base, which is looked at before and after."""
+        resident = self.reside(start.folder)
+        material = self._material(job, resident)
+        subwords = self._subwords(job) if job.lines is None else None
+        places = Places(run, self.options.corpus, partners=material.partners, subwords=subwords)
+        before = self._look(resident)
+        pack = train_pack(
+            pack_config(self.profile, job, places),
+            resident.trainer,
+            material.train,
+            self.valid_corpus(),
+            minutes=self.minutes_left(),
+            quiet=self.options.quiet,
+            say=self.say,
+        )
+        return {
+            "recipe": str(pack.recipe),
+            "parameters": pack.size,
+            "steps": pack.card["steps"],
+            "seconds": {"training": pack.card["training_seconds"], "augmentation": material.seconds},
+            "curve": curve_of(run),
+            "verified": resident.verified(before, self._look(resident)),
+        }
 
     # Text
 
@@ -242,6 +257,7 @@ class Workshop:
             self._teacher(resident),
             self.options.output / "text" / ("filtered" if data.filtered else "unfiltered"),
             seed=job.seed,
+            claims=self.claims,
             quiet=self.options.quiet,
             say=self.say,
         )
@@ -260,12 +276,12 @@ class Workshop:
     def _subset(self, job: Job, pair: tuple[str, str]) -> Path:
         assert job.lines is not None
         folder = self.options.output / "text" / "sizes"
-        return subset(self.train_corpus(), self.valid_corpus(), pair, job.lines, folder, seed=job.seed)
+        return subset(self.train_corpus(), self.valid_corpus(), pair, job.lines, folder, seed=job.seed, claims=self.claims)
 
     def _subwords(self, job: Job) -> Path:
         train = Corpus.open(self.options.corpus, "train", job.languages)
         folder = self.options.output / "text" / "subwords"
-        return shared_subwords(train, job.languages, self.profile.packs.subwords, folder, self.say)
+        return shared_subwords(train, job.languages, self.profile.packs.subwords, folder, self.claims, self.say)
 
     def train_corpus(self) -> Corpus:
         return Corpus.open(self.options.corpus, "train")

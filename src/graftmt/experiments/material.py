@@ -14,6 +14,7 @@ from graftmt.augmentation import Spec, augment_training
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import DataError
+from graftmt.experiments.claims import Claims
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.text import train_subwords
 from graftmt.training import SubwordConfig
@@ -52,30 +53,33 @@ def augmented(
     folder: Path,
     *,
     seed: int,
+    claims: Claims,
     quiet: bool,
     say: Say,
 ) -> Material:
     """Made once for all packs that take it; killed, it goes on where it was."""
     name = f"{'+'.join(new)}-{spec}-seed{seed}" + (f"-{teacher.fingerprint[:12]}" if spec.back_translated else "")
     output, note = folder / name, folder / f"{name}.json"
-    started = time.monotonic()
-    corpus = augment_training(
-        train,
-        spec=str(spec),
-        new=new,
-        base=base,
-        folder=output,
-        resident=teacher.resident,
-        teacher=None if teacher.resident is not None else teacher.folder,
-        beam=teacher.beam,
-        seed=seed,
-        device=teacher.device,
-        dtype=teacher.dtype,
-        quiet=quiet,
-        say=say,
-    )
-    if not note.is_file():
-        write_json(note, {"seconds": round(time.monotonic() - started, 1)})
+    # Once it is there it is only looked at, which takes moments.
+    with claims.take(f"text-{folder.name}-{name}", wait=output.is_dir() and note.is_file()):
+        started = time.monotonic()
+        corpus = augment_training(
+            train,
+            spec=str(spec),
+            new=new,
+            base=base,
+            folder=output,
+            resident=teacher.resident,
+            teacher=None if teacher.resident is not None else teacher.folder,
+            beam=teacher.beam,
+            seed=seed,
+            device=teacher.device,
+            dtype=teacher.dtype,
+            quiet=quiet,
+            say=say,
+        )
+        if not note.is_file():
+            write_json(note, {"seconds": round(time.monotonic() - started, 1)})
     partners = tuple(language for language in corpus.languages if language not in new)
     return Material(corpus, partners, read_json(note, "the time of the augmentation")["seconds"])
 
@@ -86,14 +90,20 @@ def pairs_in(corpus: Corpus, first: str, second: str) -> list[int]:
     return [number for number, pair in enumerate(both) if pair[0].strip() and pair[1].strip()]
 
 
-def subset(train: Corpus, valid: Corpus, pair: tuple[str, str], lines: int, folder: Path, *, seed: int) -> Path:
+def subset(train: Corpus, valid: Corpus, pair: tuple[str, str], lines: int, folder: Path, *, seed: int, claims: Claims) -> Path:
     """A corpus folder with so many line pairs of two languages, and all of their validation text.
 
     A smaller one of the same seed is part of a larger one.
     """
     output = folder / f"{'-'.join(sorted(pair))}-{lines}-seed{seed}"
-    if output.is_dir():
-        return output
+    if not output.is_dir():
+        with claims.take(f"text-size-{output.name}", wait=True):
+            if not output.is_dir():
+                _choose(train, valid, pair, lines, output, seed)
+    return output
+
+
+def _choose(train: Corpus, valid: Corpus, pair: tuple[str, str], lines: int, output: Path, seed: int) -> None:
     both = np.array(pairs_in(train, *pair))
     if lines > len(both):
         raise DataError(f"{train.folder} has {len(both):,} line pairs of {'-'.join(pair)}; {lines:,} were to be chosen.")
@@ -104,7 +114,6 @@ def subset(train: Corpus, valid: Corpus, pair: tuple[str, str], lines: int, fold
             kept = (line for number, line in enumerate(train.lines(language)) if number in chosen)
             _write(temporary / f"train.{language}.txt", kept)
             _write(temporary / f"{valid.split}.{language}.txt", valid.lines(language))
-    return output
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
@@ -112,20 +121,24 @@ def _write(path: Path, lines: Iterable[str]) -> None:
         handle.writelines(f"{line}\n" for line in lines)
 
 
-def shared_subwords(train: Corpus, languages: Sequence[str], options: SubwordConfig, folder: Path, say: Say) -> Path:
+def shared_subwords(
+    train: Corpus, languages: Sequence[str], options: SubwordConfig, folder: Path, claims: Claims, say: Say
+) -> Path:
     """One vocabulary for all packs of the same languages, made once from all of their text."""
     merges = options.merges * len(languages)
     path = folder / f"{'+'.join(languages)}-{merges}.model"
-    if not path.is_file():
-        say(f"making a vocabulary of {merges:,} merges for {', '.join(languages)} …")
-        texts = {language: train.lines(language) for language in languages}
-        made = train_subwords(
-            texts,
-            merges=merges,
-            temperature=options.temperature,
-            min_character_count=options.min_character_count,
-            byte_fallback=options.byte_fallback,
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        made.save(path)
+    if path.is_file():
+        return path
+    with claims.take(f"text-subwords-{path.stem}", wait=True):
+        if not path.is_file():
+            say(f"making a vocabulary of {merges:,} merges for {', '.join(languages)} …")
+            texts = {language: train.lines(language) for language in languages}
+            made = train_subwords(
+                texts,
+                merges=merges,
+                temperature=options.temperature,
+                min_character_count=options.min_character_count,
+                byte_fallback=options.byte_fallback,
+            )
+            made.save(path)
     return path

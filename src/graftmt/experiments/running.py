@@ -1,14 +1,15 @@
 """Does the jobs of a plan that are missing, one after the other, each whole or not at all. Layer 7.
 
 Killed at any moment, the same call goes on: trainings from their checkpoints, evaluations from their last direction, and
-what has a result is not done again.
+what has a result is not done again. Several processes can work on one folder: each does what no other is at.
 """
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,7 +20,8 @@ import torch
 
 from graftmt.base import Base
 from graftmt.data import Direction
-from graftmt.errors import DataError, GraftError
+from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.experiments.claims import Claims, Held
 from graftmt.experiments.definitions import models
 from graftmt.experiments.jobs import Job, base_job, directions_of, hops, initial_of, needs, trained, trains
 from graftmt.experiments.making import Made, RunOptions, Workshop
@@ -29,13 +31,15 @@ from graftmt.experiments.profiles import Profile
 from graftmt.experiments.residents import free_memory
 from graftmt.experiments.scoring import Scored, score, score_in_hops
 from graftmt.experiments.settings import data_words, settings_of
-from graftmt.experiments.store import Result, Store, kind_of
-from graftmt.files import exclusive
+from graftmt.experiments.store import Result, Store, kind_of, other_settings
 from graftmt.packs import load_pack
 from graftmt.training import Stopped
 from graftmt.translator import Translator
 
 Say = Callable[[str], None]
+
+POLL = 2.0
+"""Seconds between two looks at what other processes do, where there is nothing else to do."""
 
 
 @dataclass
@@ -53,8 +57,7 @@ def run_experiments(profile: Profile, plan: Plan, options: RunOptions, say: Say 
     """All jobs of the plan that have no result yet; one that fails is recorded, and the others go on."""
     store = Store(options.output)
     store.check_settings(plan.jobs, profile)
-    with exclusive(options.output, "the experiments in"):
-        return Runner(profile, options, store, say).run(plan.jobs)
+    return Runner(profile, options, store, say).run(plan.jobs)
 
 
 class Runner:
@@ -62,21 +65,97 @@ class Runner:
 
     def __init__(self, profile: Profile, options: RunOptions, store: Store, say: Say) -> None:
         self.profile, self.options, self.store, self.say = profile, options, store, say
-        self.workshop = Workshop(profile, options, say)
+        self.claims = Claims(options.output / "locks", say)
+        self.workshop = Workshop(profile, options, self.claims, say)
         self.outcome = Outcome()
+        self._put_off: dict[str, str] = {}
+        """Job → what another process had when it was tried."""
+        self._failed_before: dict[str, int | None] = {}
+        self._waiting = False
 
     def run(self, jobs: Sequence[Job]) -> Outcome:
         missing = [job for job in jobs if not self.store.is_done(job, self.profile) and not self._too_large(job)]
         self.say(f"{len(jobs) - len(missing) - len(self.outcome.skipped)} of {len(jobs)} jobs are done; {len(missing)} to do")
+        self._failed_before = {job.key: self.store.failed_at(job) for job in missing}
+        titles = {
+            job.key: f"== {job.key} ({number} of {len(missing)}): {self._words(job)}" for number, job in enumerate(missing, 1)
+        }
+        left = {job.key: job for job in missing}
         try:
-            for number, job in enumerate(missing, 1):
+            while left:
                 self.workshop.check_time()
-                if not self.store.is_done(job, self.profile):  # on the way to another one, it may have been
-                    self.say(f"== {job.key} ({number} of {len(missing)}): {self._words(job)}")
-                    self._try(job)
+                held = self._next(left, titles)
+                if held and left:
+                    self._wait(held)
         except Stopped as stop:
             self.outcome.stopped, self.outcome.exit_code = stop.reason, stop.exit_code
         return self.outcome
+
+    def _next(self, left: dict[str, Job], titles: Mapping[str, str]) -> list[str]:
+        """Does the first job that can be done now; where there is none, returns what other processes have."""
+        held = []
+        for key, job in list(left.items()):
+            if self._is_settled(job):
+                del left[key]
+            elif key in self._put_off and self.claims.is_held(self._put_off[key]):
+                held.append(self._put_off[key])
+            elif self._can_begin(job, left):
+                try:
+                    with self._claim(job):
+                        if not self._is_settled(job):  # by another process, since it was looked at
+                            self._waiting = False
+                            self.say(titles[key])
+                            self._try(job)
+                        del left[key]
+                        return []
+                except Held as other:
+                    if other.name != key:
+                        self._put_off[key] = other.name
+                        self.say(f"   put off: another process is at {other.name}")
+                        return []
+                    self._check_same_settings(job)
+                    held.append(key)
+        return list(dict.fromkeys(held))
+
+    def _is_settled(self, job: Job) -> bool:
+        """On the way to another one, or by another process, it may have been done; or it failed there."""
+        if self.store.is_done(job, self.profile):
+            self.store.check_settings([job], self.profile)
+            return True
+        if self.store.failed_at(job) in (None, self._failed_before[job.key]):
+            return False
+        self.outcome.failed[job.key] = self.store.failure(job) or ""
+        self.say(f"== {job.key} failed in another process: {self.outcome.failed[job.key]}")
+        return True
+
+    def _can_begin(self, job: Job, left: Collection[str]) -> bool:
+        """What it needs comes first; a base that is there serves, also while another process scores it."""
+        return all(
+            needed.key not in left or (trains(needed) == "base" and self.workshop.has_base(trained(needed).id))
+            for needed in needs(job, self.profile)
+        )
+
+    def _claim(self, job: Job) -> AbstractContextManager[None]:
+        settings = settings_of(self.profile, job)
+        if trains(job) == "base" and trained(job).id in self.options.bases:
+            settings = {**settings, "training": None}
+        return self.claims.take(job.key, note=settings)
+
+    def _check_same_settings(self, job: Job) -> None:
+        """Before there is a result: as `Store.check_settings`, with what the process that is at it has noted."""
+        note = self.claims.note(job.key)
+        if note and (changed := other_settings(note, settings_of(self.profile, job))):
+            raise ConfigError(
+                f"another process is at {job.key} with other settings ({changed}). Give the same, or another --output folder."
+            )
+
+    def _wait(self, held: Sequence[str]) -> None:
+        if not self._waiting:
+            more = f" and {len(held) - 3} more" if len(held) > 3 else ""
+            self.say(f"waiting for other processes, which are at {', '.join(held[:3])}{more} …")
+            self._waiting = True
+        left = self.workshop.minutes_left()
+        time.sleep(POLL if left is None else min(POLL, max(0.0, 60 * left)))
 
     def _too_large(self, job: Job) -> bool:
         """A point of a figure for which the corpus has too few lines: the whole of it is a point anyway."""
@@ -127,6 +206,7 @@ class Runner:
     def _model(self, job: Job) -> Result:
         """A model, trained or found, and its scores."""
         made, workshop = self.workshop.model(job), self.workshop
+        self._score_base(job)
         if trains(job) == "pack":
             translator = Translator(workshop.reside(workshop.base_of(job).folder).scorer, [load_pack(made.folder)])
         elif trains(job) == "base":
@@ -148,6 +228,7 @@ class Runner:
     def _combined(self, job: Job) -> Result:
         """A source pack and a target pack of one base: in one model, or in two hops through English."""
         packs = [self._pack(needed) for needed in needs(job, self.profile)]
+        self._score_base(job)
         resident = self.workshop.reside(self.workshop.base_of(job).folder)
         translator = Translator(resident.scorer, {side: load_pack(pack.folder) for side, pack in zip("st", packs, strict=True)})
         fingerprint = "+".join(pack.fingerprint for pack in packs)
@@ -164,14 +245,27 @@ class Runner:
     def _pack(self, job: Job) -> Made:
         """A pack to be combined, on the base that is here; where its result is of another one it is made and scored again."""
         made = self.workshop.model(job)
-        result = self.store.read(job)
-        if result is None or result["fingerprint"] != made.fingerprint:
-            self._model(job)
+        self._scored(job, made)
         return made
+
+    def _scored(self, job: Job, made: Made) -> Result:
+        """The result of a model that is here; where the one kept is of another, or lacks something, it is scored now."""
+        result = self._result_of(job, made)
+        if result is None:
+            with self._claim(job):
+                result = self._result_of(job, made) or self._model(job)
+        return result
+
+    def _result_of(self, job: Job, made: Made) -> Result | None:
+        result = self.store.read(job)
+        if result is None or result["fingerprint"] != made.fingerprint or self.store.missing(job, self.profile):
+            return None
+        return result
 
     def _pivot(self, job: Job) -> Result:
         """One model in two hops, or two bilingual ones."""
         parts = [self.workshop.model(needed) for needed in needs(job, self.profile)]
+        self._score_base(job)
         fingerprint = "+".join(part.fingerprint for part in parts)
         if trains(job) == "bilingual":
             started = time.monotonic()
@@ -191,6 +285,12 @@ class Runner:
             "seconds": {"evaluation": round(seconds, 1)},
         }
         return self._store(job, facts, scored)
+
+    def _score_base(self, job: Job) -> None:
+        """Before the job's own scores: where another process is at it, these would be made in vain."""
+        start = initial_of(job)
+        if trains(job) not in ("base", "bilingual") and start is not None:
+            self._scored(base_job(start), self.workshop.base(start))
 
     # Scores and results
 
@@ -273,20 +373,12 @@ class Runner:
             assert start is not None
             number, made = start, self.workshop.base(start)
             fingerprint = made.fingerprint
-            averages = {name: one["averages"] for name, one in self._base_result(start, made)["scores"].items()}
+            averages = {name: one["averages"] for name, one in self._scored(base_job(start), made)["scores"].items()}
         return {
             "id": number,
             "fingerprint": fingerprint,
             "scores": {name: {"averages": found} for name, found in averages.items()},
         }
-
-    def _base_result(self, number: int, made: Made) -> Result:
-        """Scores of the base that is here; where those kept are of another one it is scored now."""
-        job = base_job(number)
-        result = self.store.read(job)
-        if result is None or result["fingerprint"] != made.fingerprint or self.store.missing(job, self.profile):
-            result = self._model(job)
-        return result
 
     @cached_property
     def _machine(self) -> dict[str, Any]:

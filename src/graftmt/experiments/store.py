@@ -5,6 +5,7 @@ OUTPUT/results/JOB.base-FINGERPRINT.json   an earlier result, on a base that has
 OUTPUT/translations/JOB/SET.DIRECTION.txt  translations
 OUTPUT/translations/lines/SET.LANG.txt     the lines that these are scored with
 OUTPUT/bases, text, runs, work             what is needed to go on, and can be deleted
+OUTPUT/locks                               which process is at what
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ class Store:
         path = self.path(job)
         return read_json(path, "the result").get("failed") if path.is_file() else None
 
+    def failed_at(self, job: Job) -> int | None:
+        """When it failed, by the clock of its file: whether before this process began, or since, in another one."""
+        return self.path(job).stat().st_mtime_ns if self.failure(job) else None
+
     def write(self, job: Job, result: Result) -> None:
         """An earlier result on another base is kept beside it."""
         before = self.read(job)
@@ -93,15 +98,10 @@ class Store:
             result = self.read(job)
             if result is None:
                 continue
-            before, now = result["settings"], settings_of(profile, job)
-            if not before.get("training"):  # nothing was trained, such as of a base that was given
-                now = {**now, "training": before.get("training")}
-            both = before["evaluation"]["sets"].keys() & now["evaluation"]["sets"].keys()  # a test set more is no difference
-            changed = differences(_with_sets(before, both), _with_sets(now, both))
+            changed = other_settings(result["settings"], settings_of(profile, job))
             if changed:
-                more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
                 raise ConfigError(
-                    f"{self.path(job)} was made with other settings ({'; '.join(changed[:3])}{more}). Give those it was made "
+                    f"{self.path(job)} was made with other settings ({changed}). Give those it was made "
                     "with, another --output folder, or delete the file to have the job done again."
                 )
 
@@ -113,6 +113,16 @@ class Store:
             if result.get("profile") == profile.name and result.get("seconds") and not result.get("failed"):
                 took.setdefault(str(result.get("trains")), []).append(sum(result["seconds"].values()) / 60)
         return {**profile.expected, **{kind: fmean(minutes) for kind, minutes in took.items()}}
+
+
+def other_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What differs, for people; nothing where results may stand side by side."""
+    if not before.get("training"):  # nothing was trained, such as of a base that was given
+        now = {**now, "training": before.get("training")}
+    both = before["evaluation"]["sets"].keys() & now["evaluation"]["sets"].keys()  # a test set more is no difference
+    changed = differences(_with_sets(before, both), _with_sets(now, both))
+    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+    return f"{'; '.join(changed[:3])}{more}"
 
 
 def _with_sets(settings: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

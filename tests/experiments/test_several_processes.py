@@ -1,0 +1,258 @@
+"""Several processes on one folder: nothing is done twice, results are those of one, and a kill leaves its work to others."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftmt.base import read_base_document
+from graftmt.experiments import running
+from graftmt.experiments.claims import Claims, Held
+from graftmt.files import claimed, write_text
+
+PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
+ASKED = ("--tables", "1,2,9", "--rows", "1,3,4,7,8,21,57", "--json")
+"""Two bases of one run, packs that share a vocabulary, one on back-translated text, bilingual models, re-training."""
+
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def ted(graft_corpus: Path, quick: list[str], toy: list[str]) -> Callable[..., list[str]]:
+    """`ted(output, …)`: a command that trains its bases too."""
+
+    def make(output: Path, *more: str) -> list[str]:
+        limits = [f"evaluation.sets.{name}.lines=3" for name in ("test", "valid")]
+        changes = [*quick, *(one for one in toy if "sets" not in one), *limits, "new=[el, uk]", "bilingual.partners=[fr]"]
+        given = ["--corpus", str(graft_corpus), "--output", str(output)]
+        return ["experiment", "run", "ted", *given, *changes, "bilingual.initial=false", *more]
+
+    return make
+
+
+@pytest.fixture
+def start(start_graftmt: Start) -> Iterator[Start]:
+    """As `start_graftmt`; what a test leaves running is ended."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def go(*arguments: str) -> subprocess.Popen[bytes]:
+        started.append(start_graftmt(*arguments))
+        return started[-1]
+
+    yield go
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def begun(*said: str) -> Counter[str]:
+    """Job → how often a process began it."""
+    return Counter(line.split()[1] for text in said for line in text.splitlines() if line.startswith("== ") and " of " in line)
+
+
+def test_two_processes_share_the_jobs_and_come_to_the_results_of_one(
+    ted, graftmt, start: Start, results, same_scores, tmp_path: Path
+) -> None:
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    result = graftmt(*ted(alone, *ASKED))
+    assert result.code == 0, result.stderr
+    expected = json.loads(result.stdout)["done"]
+    claims = Claims(shared / "locks", print)
+    with ExitStack() as held:  # until both are there
+        for key in expected:
+            held.enter_context(claims.take(key))
+        processes = [start(*ted(shared, *ASKED)) for _ in range(2)]
+        said = [until_it_waits(process) for process in processes]
+    outputs = [process.communicate(timeout=PATIENCE) for process in processes]
+    said = [f"{before}{after.decode()}" for before, (_, after) in zip(said, outputs, strict=True)]
+    assert [process.returncode for process in processes] == [0, 0], said
+    documents = [json.loads(output) for output, _ in outputs]
+    done = Counter(key for document in documents for key in document["done"])
+    assert set(done) == set(expected)
+    assert set(done.values()) == {1}, "each by one process"
+    assert all(document["done"] for document in documents), "both had something to do"
+    assert [document["left"] for document in documents] == [[], []]
+    assert "failed" not in "".join(said)
+    same_scores(results(alone), results(shared))
+    for what in ("making a vocabulary", "of the translations:", "stored in"):
+        once = result.stderr.count(what)
+        assert once > 0 and sum(text.count(what) for text in said) == once, f"{what}: as often as by one process"
+    put_off = sum(text.count("put off") for text in said)
+    assert sum(begun(*said).values()) == len(done) + put_off
+
+
+def test_what_a_killed_process_was_at_is_done_by_the_other(
+    run, arguments, start: Start, results, same_scores, tmp_path: Path
+) -> None:
+    asked = ("--tables", "4", "--rows", "7+31", "--json")
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    run(alone, *asked)
+    killed = start(*arguments(shared, *asked))
+    wait_until(lambda: any((shared / "runs").glob("*/model-7-el-seed1/log.jsonl")), killed)  # in training
+    killed.send_signal(signal.SIGSTOP)  # it holds the job, for as long as the other one needs to get there
+    other = start(*arguments(shared, *asked))
+    heard = until_it_waits(other)
+    assert "which are at model-7-el-seed1 …" in heard.splitlines()[-1]
+    assert (shared / "results" / "model-31-uk-seed1.json").is_file(), "it did all else before it waited"
+    assert not list((shared / "results").glob("compose-7+31-el-uk*"))
+    killed.kill()
+    killed.communicate()
+    output, rest = other.communicate(timeout=PATIENCE)
+    assert other.returncode == 0, rest.decode()
+    assert begun(heard, rest.decode())["model-7-el-seed1"] == 1
+    assert json.loads(output)["left"] == []
+    same_scores(results(alone), results(shared))
+
+
+def until_it_waits(process: subprocess.Popen[bytes]) -> str:
+    """What it said until it had nothing to do but to wait."""
+    heard = ""
+    assert process.stderr is not None
+    for line in process.stderr:
+        heard += line.decode()
+        if line.startswith(b"waiting for"):
+            return heard
+    raise AssertionError(f"it ended: {heard}")
+
+
+def wait_until(there: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    started = time.time()
+    while not there():
+        assert process.poll() is None, process.communicate()[1].decode()
+        assert time.time() < started + PATIENCE
+        time.sleep(0.002)
+
+
+# In this process, with locks held as another one would
+
+
+@pytest.fixture
+def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """`hold(output, "model-4", then)`: as if another process were at it, until it is waited for twice; returns the waits."""
+
+    def take(output: Path, name: str, then: Callable[[], None] = lambda: None, note: Any = None) -> list[str]:
+        other = Claims(output / "locks", print).take(name, note=note)
+        other.__enter__()
+        waits: list[str] = []
+
+        def sleep(seconds: float) -> None:
+            waits.append(name)
+            if len(waits) == 2:
+                then()
+                other.__exit__(None, None, None)
+
+        monkeypatch.setattr(running.time, "sleep", sleep)
+        return waits
+
+    return take
+
+
+def test_a_base_that_is_scored_elsewhere_serves_for_training(graftmt, arguments, hold, tmp_path: Path) -> None:
+    waits = hold(tmp_path, "model-4")
+    result = graftmt(*arguments(tmp_path, "--tables", "2", "--rows", "7,8"), "--json")
+    assert result.code == 0, result.stderr
+    said = [line for line in result.stderr.splitlines() if line.startswith(("==", "waiting", "   put off"))]
+    assert [line.split(" (")[0] for line in said] == [
+        "== model-7-el-seed1",
+        "   put off: another process is at model-4",
+        "== model-8-el-seed1",
+        "   put off: another process is at model-4",
+        "waiting for other processes, which are at model-4 …",
+        "== model-4",
+        "== model-7-el-seed1",
+        "== model-8-el-seed1",
+    ]
+    assert len(waits) == 2
+    assert result.stderr.count("stored in") == 2, "trained once"
+    assert json.loads(result.stdout)["done"] == ["model-4", "model-7-el-seed1", "model-8-el-seed1"]
+
+
+def test_text_that_is_made_elsewhere_is_not_made_twice(graftmt, arguments, hold, graft_base, tmp_path: Path) -> None:
+    text = f"text-filtered-el-100-bt-seed1-{read_base_document(graft_base())['fingerprint'][:12]}"
+    hold(tmp_path, text)
+    result = graftmt(*arguments(tmp_path, "--tables", "2", "--rows", "21"), "--json")
+    assert result.code == 0, result.stderr
+    assert f"put off: another process is at {text}" in result.stderr
+    assert json.loads(result.stdout)["left"] == []
+
+
+def test_a_failure_elsewhere_is_one_here(run, graftmt, arguments, hold, results, tmp_path: Path) -> None:
+    def fail() -> None:
+        path = tmp_path / "results" / "model-7-el-seed1.json"
+        path.write_text(json.dumps({"job": "model-7-el-seed1", "failed": "no room"}))
+
+    fail_before = tmp_path / "results" / "model-31-uk-seed1.json"
+    fail_before.parent.mkdir(parents=True)
+    fail_before.write_text(json.dumps({"job": "model-31-uk-seed1", "failed": "an earlier time"}))
+    hold(tmp_path, "model-7-el-seed1", fail)
+    outcome = run(tmp_path, "--tables", "4", "--rows", "7+31", code=1)
+    found = results(tmp_path)
+    assert outcome["failed"]["model-7-el-seed1"] == "no room"
+    assert found["compose-7+31-el-uk-seed1"]["failed"] == "it needs model-7-el-seed1, which failed: no room"
+    assert "failed" not in found["model-31-uk-seed1"], "what failed earlier is tried again"
+    assert "failed" not in found["compose-7+31-uk-el-seed1"]
+
+
+def test_the_time_given_ends_a_wait(graftmt, arguments, tmp_path: Path) -> None:
+    with Claims(tmp_path / "locks", print).take("model-4"):
+        result = graftmt(*arguments(tmp_path, "--tables", "1", "--rows", "4", "--minutes", "0.01"), "--json")
+    assert result.code == 0, result.stderr
+    assert result.stderr.count("waiting for other processes, which are at model-4 …") == 1
+    outcome = json.loads(result.stdout)
+    assert (outcome["stopped"], outcome["left"]) == ("the time given with --minutes is over", ["model-4"])
+
+
+def test_two_processes_with_other_settings_are_refused(graftmt, arguments, hold, tmp_path: Path) -> None:
+    command = arguments(tmp_path, "--tables", "2", "--rows", "7")
+    assert graftmt(*command, "--quiet").code == 0
+    result_path = tmp_path / "results" / "model-7-el-seed1.json"
+    note = json.loads(result_path.read_text("utf-8"))["settings"]
+    result_path.unlink()
+    hold(tmp_path, "model-7-el-seed1", note=note)
+    refused = graftmt(*command, "packs.source.steps=5")
+    assert refused.code == 1
+    assert (
+        "another process is at model-7-el-seed1 with other settings (training.stages.0.steps: 3 then, 5 now" in refused.stderr
+    )
+    assert graftmt(*command, "--quiet").code == 0, "the same settings wait"
+
+
+def test_a_result_of_other_settings_that_comes_up_meanwhile_is_refused(graftmt, arguments, hold, tmp_path: Path) -> None:
+    command = arguments(tmp_path, "--tables", "2", "--rows", "7")
+    assert graftmt(*command, "--quiet").code == 0
+    path = tmp_path / "results" / "model-7-el-seed1.json"
+    made = path.read_text("utf-8")
+    path.unlink()
+    hold(tmp_path, "model-7-el-seed1", lambda: write_text(path, made))
+    refused = graftmt(*command, "packs.source.steps=5")
+    assert refused.code == 1
+    assert "was made with other settings" in refused.stderr
+
+
+def test_claims(tmp_path: Path) -> None:
+    said: list[str] = []
+    mine, other = Claims(tmp_path, said.append), Claims(tmp_path, said.append)
+    with mine.take("model-4", note={"steps": 3}), mine.take("model-4"):  # what a job has is not taken from it on the way
+        assert other.is_held("model-4")
+        assert not mine.is_held("model-4")
+        assert other.note("model-4") == {"steps": 3}
+        with pytest.raises(Held) as held, other.take("model-4"):
+            pass
+        assert held.value.name == "model-4"
+        with other.take("model-7"):
+            assert other.note("model-7") is None
+    with other.take("model-4", wait=True):
+        assert mine.is_held("model-4")
+    assert said == []
+    with claimed(tmp_path / "model-4.lock") as free, claimed(tmp_path / "model-4.lock") as again:
+        assert (free, again) == (True, False)
