@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graftmt.decoding.packing import MULTIPLE, PaddedProjection
+from graftmt.decoding.packing import MULTIPLE, PaddedProjection, with_full_sums
 from graftmt.decoding.search import GROUP, top_by_groups
+from graftmt.model import Transformer, named_size
 from graftmt.model.embeddings import Projection
 
 
@@ -44,3 +47,18 @@ def test_a_padded_projection_gives_the_same_scores_and_none_to_padding(rows: int
     torch.testing.assert_close(scores[:, :rows], projection(hidden))
     assert (scores[:, rows:] == -torch.inf).all()
     torch.testing.assert_close(scores.log_softmax(1)[:, :rows], projection(hidden).log_softmax(1))
+
+
+def test_sums_in_full_precision_are_nearer_to_the_model_in_full_precision() -> None:
+    torch.manual_seed(1)
+    exact = Transformer.build(named_size("tiny", norm="pre"), 200).eval()
+    half = copy.deepcopy(exact).to(torch.bfloat16)
+    source, target = torch.randint(4, 200, (8, 11)), torch.randint(4, 200, (8, 9))
+    with torch.inference_mode():
+        expected = exact.decode(target, *exact.encode(source))
+        found = [model.decode(target, *model.encode(source)).float() for model in (with_full_sums(half), half)]
+        plain = half.decode(target, *half.encode(source))
+    errors = [float((one - expected).norm() / expected.norm()) for one in found]
+    assert errors[0] < 0.02
+    assert errors[0] < 0.8 * errors[1]
+    assert torch.equal(plain.float(), found[1])  # the model itself is as it was

@@ -14,6 +14,9 @@ from graftmt.model.configuration import ModelConfig
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
 
+HALF_RESIDUALS = True
+"""Whether packed training under autocast keeps the sums between layers in bf16 too. For benchmarks to switch."""
+
 
 @dataclass(frozen=True)
 class PackedTokens:
@@ -181,8 +184,12 @@ class Transformer(nn.Module):
         return Packing(queries.starts, keys.starts, queries.longest, keys.longest, table)
 
     def _embed_packed(self, embedding: nn.Module, tokens: PackedTokens) -> Tensor:
-        x = embedding(tokens.ids) * self.scale
-        return self.dropout(self.positions.at(x, tokens.positions, tokens.longest))[None]  # type: ignore[no-any-return]
+        embedded = embedding(tokens.ids) * self.scale
+        embedded = self.positions.at(embedded, tokens.positions, tokens.longest)
+        x: Tensor = self.dropout(embedded)[None]
+        device = x.device.type
+        # What the layers add up has the type of what they begin with: half the bytes to read and write between products.
+        return x.to(torch.get_autocast_dtype(device)) if HALF_RESIDUALS and torch.is_autocast_enabled(device) else x
 
     def start(self, memory: Tensor, memory_mask: Tensor | None, *, beam: int, capacity: int) -> DecoderState:
         """The state with which `step` begins."""
