@@ -52,7 +52,7 @@ def examination(lines: int, tokens: float) -> Examination:
 
 def test_the_steps_are_some_passes_within_reason() -> None:
     assert choose_steps(examination(20_000, 20.0), "target", 2_000) == 20 * 2 * 20_000 * 20 // 2_000
-    assert choose_steps(examination(20_000, 20.0), "source", 2_000) == 8 * 2 * 20_000 * 20 // 2_000
+    assert choose_steps(examination(20_000, 20.0), "source", 2_000) == 12 * 2 * 20_000 * 20 // 2_000
     assert choose_steps(examination(10, 5.0), "source", 2_000) == FEWEST_STEPS
     assert choose_steps(examination(10_000_000, 30.0), "target", 2_000) == MOST_STEPS
 

@@ -19,10 +19,10 @@ from graftmt.packs.storage import check_place
 from graftmt.training import PackConfig
 from graftmt.training.packs import check_parent, with_scoped_stage
 
-EPOCHS: dict[Side, int] = {"source": 8, "target": 20}
+EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
 """Passes over the text. Embeddings that only read settle soon; a decoder's layer learns longer."""
 FEWEST_STEPS, MOST_STEPS = 300, 20_000
-BATCH_TOKENS = {"cpu": 2048, "cuda": 32_768}
+BATCH_TOKENS = {"cpu": 2048, "cuda": 16_384}
 COMPILED_FROM = 400
 """Steps on a GPU from which compiling, some ten seconds, is worth it."""
 
@@ -45,7 +45,7 @@ class AddOptions:
     output: Path | None = None
     """Where the pack goes besides the run's folder: a folder, or a file that ends in .graftpack."""
     steps: int | None = None
-    """Some passes over the text unless given: 8 for a source pack, 20 for a target pack."""
+    """Some passes over the text unless given: 12 for a source pack, 20 for a target pack."""
     minutes: float | None = None
     """Training stops in time for the whole command to have taken so long."""
     merges: int | None = None

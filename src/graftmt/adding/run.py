@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,6 +44,8 @@ class AddResult:
     verdict: Verdict | None = None
     before: Verdict | None = None
     """Of the pack that was continued."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Phase → how long it took."""
 
     def lines(self) -> list[str]:
         """What is known before training, for a person."""
@@ -67,6 +69,7 @@ class AddResult:
             "fingerprint": self.pack.fingerprint if self.pack else None,
             "parameters": self.pack.size if self.pack else None,
             "seconds": self.pack.card.get("training_seconds") if self.pack else None,
+            "seconds_by_phase": {phase: round(seconds, 1) for phase, seconds in self.seconds.items()},
             "verdict": self.verdict.facts() if self.verdict else None,
             "before": self.before.facts() if self.before else None,
         }
@@ -103,6 +106,9 @@ def add_language(options: AddOptions, say: Say = print, base: Base | None = None
             count = sum(1 for _ in corpus.valid.lines(corpus.new[0]))
             say(f"{count:,} lines are held out for validation, in {corpus.valid.folder}")
 
+        ready = time.monotonic()
+        result.seconds["looking at the text"] = ready - started
+
         def on_ready(job: PackJob) -> None:
             result.estimate = estimate(job, done=steps_done(job.config))
             say(f"Estimate: {result.estimate}.")
@@ -119,8 +125,16 @@ def add_language(options: AddOptions, say: Say = print, base: Base | None = None
             say=say,
             on_ready=on_ready,
         )
+        made = time.monotonic()
+        trained = min(
+            made - ready, float(result.pack.card.get("training_seconds", 0.0))
+        )  # of a run gone on with, now and before
+        result.seconds |= {"preparing": made - ready - trained, "training": trained}
         if team.first:
             give_verdict(result, options, base, parent)
+            result.seconds["verdict"] = time.monotonic() - made
+            phases = ", ".join(f"{phase} {seconds:,.0f} s" for phase, seconds in result.seconds.items())
+            say(f"Took {time.monotonic() - started:,.0f} s: {phases}.")
         team.wait()
     return result
 

@@ -62,7 +62,7 @@ def add(
         Path | None, typer.Option("--output", "-o", help="The pack goes here too: a folder, or one file X.graftpack.")
     ] = None,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, help="Updates; some 8 passes as source, 20 as target, unless given.")
+        int | None, typer.Option("--steps", min=1, help="Updates; some 12 passes as source, 20 as target, unless given.")
     ] = None,
     minutes: Minutes = None,
     merges: Annotated[
