@@ -6,7 +6,8 @@ Counted in sentence pairs a second, so that a smaller vocabulary does not inflat
 batch size of `--batch-tokens` (or `--peer-batch-tokens`), and its best counts; a size that does not fit the memory is noted.
 Batches are as varied in shape as those of real training: timing starts after `--warm-up` updates, which are other batches
 than those that are timed. "Packed" is what `packed: true`, `compile: true` give on a GPU: no padding, compiled layers,
-attention by blocks, the step replayed as a CUDA graph; "varlen" is the same with torch's kernel for packed attention.
+attention by blocks, the step replayed as a CUDA graph; "varlen" is the same with torch's kernel for packed attention, "tiles"
+with one of ours.
 
 Padded batches hold lines of like length, so that a few of them are far from the text's mean, and packed ones are not: pairs
 that are merely counted favour whoever drew short ones. What is compared is therefore tokens a second, by the tokens that a pair
@@ -56,8 +57,8 @@ from graftmt.training.loop import aligned
 from graftmt.training.optimization import compile_layers, fits_blocks, packed_loss, smoothed_loss
 
 RECIPES = ("embed", "embed + dec-last-layer + enc-adapters-last(1024)")
-WAYS = ("eager", "compiled", "packed", "varlen")
-PACKED = ("packed", "varlen")
+WAYS = ("eager", "compiled", "packed", "varlen", "tiles")
+PACKED = ("packed", "varlen", "tiles")
 RATE = "mean_pairs_per_second"
 """What sides are compared by: pairs of the text's mean length."""
 PEERS = ("Hugging Face, eager", "Hugging Face, compiled")
@@ -261,7 +262,7 @@ class World:
             return smoothed_loss(model, source, batch.decoder_input, batch.labels, SMOOTHING, compiled)
 
         blocks = way == "packed" and fits_blocks(model)
-        packed = partial(packed_loss, model, smoothing=SMOOTHING, compiled=True, blocks=blocks)
+        packed = partial(packed_loss, model, smoothing=SMOOTHING, compiled=True, blocks=blocks, tiles=way == "tiles")
         return packed if way in PACKED else loss
 
     def batches(self, side: Side, batch_tokens: int, count: int) -> tuple[list[Batch | PackedBatch], float]:

@@ -132,15 +132,16 @@ def test_a_recorded_step_gives_the_gradients_of_a_plain_one(adding: bool) -> Non
             assert (one - two).norm() <= 0.02 * two.norm() + 1e-6
 
 
-@pytest.mark.parametrize("blocks", [False, True])
-def test_compiled_packed_layers_give_the_gradients_of_plain_ones(blocks: bool) -> None:
+@pytest.mark.parametrize("way", ["varlen", "blocks", "tiles"])
+def test_compiled_packed_layers_give_the_gradients_of_plain_ones(way: str) -> None:
     torch.manual_seed(0)
     model = Transformer.build(named_size("tiny", heads=2), 997).cuda()
     batch = packed_batch().to(torch.device("cuda"))
 
     def run(compiled: bool) -> float:
         with torch.autocast("cuda", torch.bfloat16):
-            result = packed_loss(model, batch, 0.1, compiled=compiled, blocks=compiled and blocks) / batch.target_tokens
+            ways = {"blocks": way == "blocks", "tiles": way == "tiles"} if compiled else {}
+            result = packed_loss(model, batch, 0.1, compiled=compiled, **ways) / batch.target_tokens
         result.backward()
         return float(result)
 

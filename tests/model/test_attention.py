@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from graftmt.model.attention import FEW, Attention, CacheMemory, SelfAttentionCache
+from graftmt.model.packed_kernels import TILE, tiles_of
 
 
 @pytest.mark.parametrize("queries", [1, 5, FEW])
@@ -59,3 +60,24 @@ def test_caches_share_their_memory_without_overlap() -> None:
             assert torch.equal(cache.keys, keys)
             assert torch.equal(cache.values, values)
     assert len(memory.free) == 1  # one buffer to move into serves all
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_tiles_look_at_all_that_their_sentences_may_see(causal: bool, seed: int) -> None:
+    chance = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, 120, (2, 20), generator=chance)
+    if causal:
+        lengths[1] = lengths[0]
+    starts = [torch.cat([torch.zeros(1), side.cumsum(0), side.sum().expand(3)]).to(torch.int32) for side in lengths]
+    queries, keys = (int(side.sum()) for side in lengths)
+    tiles = tiles_of(*starts, queries, keys, causal=causal)
+    seen = tiles.of_query[:, None] == tiles.of_key[None]
+    seen = seen.tril() if causal else seen
+    for ranges, table in ((tiles.key_ranges, seen), (tiles.query_ranges, seen.T)):
+        assert len(ranges) == -(-len(table) // TILE)
+        for number, (first, end) in enumerate(ranges.tolist()):
+            wanted = table[number * TILE : (number + 1) * TILE].any(dim=0).nonzero().flatten()
+            assert first <= int(wanted[0]) and int(wanted[-1]) < end
+            if not causal:  # and at no others
+                assert (first, end) == (int(wanted[0]), int(wanted[-1]) + 1)

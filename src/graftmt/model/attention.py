@@ -18,6 +18,7 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from torch.nn.attention.varlen import varlen_attn
 
 from graftmt.model.kernels import can_mix_few, mix_few
+from graftmt.model.packed_kernels import Tiles, can_mix_packed, mix_packed, sentences_of
 
 FEW = 16
 """Queries. The CPU's SDPA is made for many; for the few of a decoding step plain products are 1.3 to 3 times as fast."""
@@ -46,6 +47,8 @@ class Packing:
     longest_key: int
     blocks: BlockMask | None = None
     """The same as a table of blocks of queries and keys, for a compiled kernel (`packed_blocks`)."""
+    tiles: Tiles | None = None
+    """The same for a kernel of ours."""
 
 
 class PackedMemory(NamedTuple):
@@ -108,6 +111,8 @@ def _mix(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, cau
 
 def _mix_packed(queries: Tensor, keys: Tensor, values: Tensor, packing: Packing, causal: bool) -> Tensor:
     """The same for one long row of packed sentences: (1, H, T, D/H) and (1, H, S, D/H) → (1, H, T, D/H)."""
+    if packing.tiles is not None and can_mix_packed(queries):
+        return mix_packed(queries, keys, values, packing.tiles, causal)
     if packing.blocks is not None and torch.compiler.is_compiling():
         return flex_attention(queries, keys, values, block_mask=packing.blocks)
     if queries.is_cuda and queries.dtype in (torch.bfloat16, torch.float16):
@@ -116,7 +121,7 @@ def _mix_packed(queries: Tensor, keys: Tensor, values: Tensor, packing: Packing,
         mixed: Tensor = varlen_attn(flat[0], flat[1], flat[2], *starts, *longest, **(_CAUSAL if causal else _ALL))  # type: ignore[assignment]
         return mixed.transpose(0, 1)[None]
     # No kernel for it elsewhere: one mask over all, for tests and small models.
-    of_query, of_key = _sentences(packing.query_starts, queries.shape[2]), _sentences(packing.key_starts, keys.shape[2])
+    of_query, of_key = sentences_of(packing.query_starts, queries.shape[2]), sentences_of(packing.key_starts, keys.shape[2])
     mask = of_query[:, None] == of_key[None, :]
     if causal:
         mask = mask.tril()
@@ -130,8 +135,8 @@ def packed_blocks(query_starts: Tensor, key_starts: Tensor, queries: int, keys: 
     takes one sentence at a time fills a block with a fifth of what it could hold.)
     """
     device = query_starts.device
-    of_query = _sentences(query_starts, queries)
-    of_key = _sentences(key_starts, keys)
+    of_query = sentences_of(query_starts, queries)
+    of_key = sentences_of(key_starts, keys)
     first_query = torch.arange(0, queries, BLOCK, device=device)
     last_query = (first_query + BLOCK - 1).clamp(max=queries - 1)
     first = key_starts[of_query[first_query]] // BLOCK
@@ -149,12 +154,6 @@ def packed_blocks(query_starts: Tensor, key_starts: Tensor, queries: int, keys: 
     return BlockMask.from_kv_blocks(
         count[None, None], order[None, None], BLOCK_SIZE=BLOCK, mask_mod=may_attend, seq_lengths=(queries, keys)
     )
-
-
-def _sentences(starts: Tensor, tokens: int) -> Tensor:
-    """The number of the sentence that each token belongs to."""
-    numbers = torch.arange(tokens, device=starts.device, dtype=starts.dtype)
-    return torch.searchsorted(starts, numbers, right=True, out_int32=True) - 1
 
 
 class CacheMemory:

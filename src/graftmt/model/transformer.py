@@ -13,6 +13,7 @@ from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAtte
 from graftmt.model.configuration import ModelConfig
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
+from graftmt.model.packed_kernels import tiles_of
 
 HALF_RESIDUALS = True
 """Whether packed training under autocast keeps the sums between layers in bf16 too. For benchmarks to switch."""
@@ -166,22 +167,30 @@ class Transformer(nn.Module):
         """(B, T) ids → hidden states (B, T, D), before the projection."""
         return self.decoder(self._embed(self.target_embedding, target), memory, memory_mask)  # type: ignore[no-any-return]
 
-    def hidden_of_packed(self, source: PackedTokens, target: PackedTokens, *, blocks: bool = False) -> Tensor:
+    def hidden_of_packed(
+        self, source: PackedTokens, target: PackedTokens, *, blocks: bool = False, tiles: bool = False
+    ) -> Tensor:
         """The decoder's hidden states (1, Nt, D) for sentences without padding, one after the other on both sides.
 
-        `blocks`: attention by blocks, where the layers are compiled.
+        `blocks`: attention by blocks, where the layers are compiled; `tiles`: by tiles, on a GPU.
         """
-        queries = self._packing(source, source, blocks)
-        own = self._packing(target, target, blocks, causal=True)
-        across = self._packing(target, source, blocks)
+        queries = self._packing(source, source, blocks, tiles)
+        own = self._packing(target, target, blocks, tiles, causal=True)
+        across = self._packing(target, source, blocks, tiles)
         memory = self.encoder(self._embed_packed(self.source_embedding, source), queries)
         return self.decoder(self._embed_packed(self.target_embedding, target), memory, PackedMemory(own, across))  # type: ignore[no-any-return]
 
     @staticmethod
-    def _packing(queries: PackedTokens, keys: PackedTokens, blocks: bool, causal: bool = False) -> Packing:
-        sizes = len(queries.ids), len(keys.ids)
-        table = packed_blocks(queries.starts, keys.starts, *sizes, causal=causal) if blocks else None
-        return Packing(queries.starts, keys.starts, queries.longest, keys.longest, table)
+    def _packing(queries: PackedTokens, keys: PackedTokens, blocks: bool, tiles: bool, causal: bool = False) -> Packing:
+        places = queries.starts, keys.starts, len(queries.ids), len(keys.ids)
+        return Packing(
+            queries.starts,
+            keys.starts,
+            queries.longest,
+            keys.longest,
+            packed_blocks(*places, causal=causal) if blocks else None,
+            tiles_of(*places, causal=causal) if tiles else None,
+        )
 
     def _embed_packed(self, embedding: nn.Module, tokens: PackedTokens) -> Tensor:
         embedded = embedding(tokens.ids) * self.scale

@@ -33,10 +33,16 @@ def smoothed_loss(
 
 
 def packed_loss(
-    model: Transformer, batch: PackedBatch, smoothing: float, compiled: bool = False, blocks: bool = False
+    model: Transformer,
+    batch: PackedBatch,
+    smoothing: float,
+    compiled: bool = False,
+    blocks: bool = False,
+    tiles: bool = False,
 ) -> Tensor:
-    """The same for sentences without padding between them; `blocks`: with attention by blocks, where layers are compiled."""
-    hidden = model.hidden_of_packed(batch.source, batch.target, blocks=blocks)
+    """The same for sentences without padding between them; `blocks`: with attention by blocks, where layers are compiled;
+    `tiles`: with attention by tiles, on a GPU."""
+    hidden = model.hidden_of_packed(batch.source, batch.target, blocks=blocks, tiles=tiles)
     return _loss_of_hidden(model, hidden, batch.labels[None], smoothing, compiled)
 
 
