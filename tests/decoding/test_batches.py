@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graftmt.decoding import SearchOptions, length_batches, search_all
+from graftmt.decoding import SearchOptions, batches, length_batches, search_all
 from graftmt.model import Transformer
 
 END = 2
@@ -72,3 +73,31 @@ def test_a_search_leaves_the_model_as_it_was(model: Transformer, sources: list[l
     for name, parameter in model.named_parameters():
         assert id(parameter) == before[name][0]
         assert torch.equal(parameter, before[name][1])
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_what_does_not_fit_in_memory_is_done_in_halves(
+    model: Transformer, sources: list[list[int]], beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = SearchOptions(beam=beam, batch_tokens=100_000)
+    expected = search_all(model, sources[:50], [[END]] * 50, options, end=END)
+    sizes: list[int] = []
+    name = "greedy_search" if beam == 1 else "beam_search"
+    plain = getattr(batches, name)
+
+    def search(model: Transformer, source: torch.Tensor, *rest: Any, **options: Any) -> Any:
+        sizes.append(len(source))
+        if len(source) > 12:
+            raise torch.OutOfMemoryError
+        return plain(model, source, *rest, **options)
+
+    monkeypatch.setattr(batches, name, search)
+    told: list[int] = []
+    found = search_all(model, sources[:50], [[END]] * 50, options, end=END, on_batch=told.append)
+    assert [one[0].tokens for one in found] == [one[0].tokens for one in expected]
+    assert sum(size for size in sizes if size <= 12) == 50
+    assert max(sizes[3:]) <= 7  # what did not fit once is not tried again
+    assert told[-1] == 50
+    monkeypatch.setattr(batches, name, lambda *all, **options: (_ for _ in ()).throw(torch.OutOfMemoryError()))
+    with pytest.raises(torch.OutOfMemoryError):
+        search_all(model, sources[:2], [[END]] * 2, options, end=END)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -30,23 +31,39 @@ def search_all(
     """The hypotheses of each source (ids with codes and end, as the encoder reads them).
 
     `prefixes[i]` is what the decoder starts from for source i; all have one length, so directions mix freely in a batch.
-    `on_batch` hears how many are done. `record`: on a GPU, steps are recorded and replayed, which finds the same.
+    `on_batch` hears how many are done. `record`: on a GPU, steps are recorded and replayed, which finds the same. A batch that
+    does not fit in the memory of a GPU is tried again in halves, and all that follow are no larger.
     """
-    if len(sources) * options.beam >= WORTH_PACKING:
+    on_gpu = model.device.type == "cuda"
+    if on_gpu or len(sources) * options.beam >= WORTH_PACKING:
         model = packed(model)
+    search = recorded_search if on_gpu and record else greedy_search if options.beam == 1 else beam_search
     results: list[list[Hypothesis]] = [[] for _ in sources]
-    done = 0
-    recorded = record and model.device.type == "cuda"
-    search = recorded_search if recorded else greedy_search if options.beam == 1 else beam_search
-    for rows in length_batches([len(source) for source in sources], options):
+    waiting = deque(length_batches([len(source) for source in sources], options))
+    most, done = len(sources), 0
+    while waiting:
+        rows = waiting.popleft()
+        if len(rows) > most:
+            waiting.extendleft([rows[most:], rows[:most]])
+            continue
         longest = max(len(sources[row]) for row in rows)
-        if recorded:
+        if on_gpu:
             longest += -longest % MULTIPLE
         padded = [[*sources[row], *[model.config.padding_id] * (longest - len(sources[row]))] for row in rows]
         source = torch.tensor(padded, device=model.device)
         prefix = torch.tensor([prefixes[row] for row in rows], device=model.device)
         limits = torch.tensor([options.limit(len(sources[row])) for row in rows], device=model.device)
-        found = search(model, source, prefix, options, limits=limits, end=end, forbidden=forbidden)
+        found: list[list[Hypothesis]] | None = None
+        try:
+            found = search(model, source, prefix, options, limits=limits, end=end, forbidden=forbidden)
+        except torch.OutOfMemoryError:
+            if len(rows) == 1:
+                raise
+        if found is None:  # here, since an error that is being handled holds on to what filled the memory
+            torch.cuda.empty_cache()
+            most = -(-len(rows) // 2)
+            waiting.appendleft(rows)
+            continue
         for row, hypotheses in zip(rows, found, strict=True):
             results[row] = hypotheses
         done += len(rows)

@@ -184,11 +184,13 @@ def _moved(state: DecoderState, kept: Tensor, room: int) -> DecoderState:
     columns = min(mask.shape[3], -(-longest // MULTIPLE) * MULTIPLE)
     layers: list[LayerCache] = []
     slots: Slots | None = None
-    for layer in state.layers:
+    while state.layers:  # each is let go before the next one moves: there is memory for one state, not for two
+        layer = state.layers.pop(0)
         cache = layer.self_attention
         assert isinstance(cache, SlotCache)
         slots = slots or cache.slots.moved(kept, max(room, cache.slots.room))
         keys, values = (part[:, :, :columns].index_select(0, kept) for part in (layer.memory_keys, layer.memory_values))
         layers.append(LayerCache(cache.moved(kept, slots), keys, values))
+        del layer, cache
     assert slots is not None
     return DecoderState(layers, mask[..., :columns].contiguous(), state.beam, slots.position)
