@@ -89,35 +89,33 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         corpus = arguments.corpus or made_up_corpus(Path(folder) / "corpus", arguments.lines)
         world = World(Path(folder), Corpus.open(corpus, "train", [arguments.language, "en"]), arguments)
-        measured = []
+        report: dict[str, Any] = {
+            "benchmark": "training",
+            "size": arguments.size,
+            "rows": arguments.vocabulary,
+            "pairs": len(world.train),
+            "batch_tokens": arguments.batch_tokens,
+            "peer_batch_tokens": arguments.peer_batch_tokens,
+            "warm_up": arguments.warm_up,
+            "updates": arguments.steps,
+            "precision": arguments.precision,
+            "compiled": arguments.compile,
+            "device": arguments.device if arguments.device == "cpu" else torch.cuda.get_device_name(),
+            "versions": {
+                "graftmt": __version__,
+                "torch": torch.__version__,
+                "transformers": transformers.__version__,
+                "python": platform.python_version(),
+            },
+            "sides": [],
+        }
         for make in world.sides():
-            measured.append(measure(make(), world, arguments))
+            report["sides"].append(measure(make(), world, arguments))
             torch.compiler.reset()
             free(arguments.device)
-    report = {
-        "benchmark": "training",
-        "size": arguments.size,
-        "rows": arguments.vocabulary,
-        "pairs": len(world.train),
-        "batch_tokens": arguments.batch_tokens,
-        "peer_batch_tokens": arguments.peer_batch_tokens,
-        "warm_up": arguments.warm_up,
-        "updates": arguments.steps,
-        "precision": arguments.precision,
-        "compiled": arguments.compile,
-        "device": arguments.device if arguments.device == "cpu" else torch.cuda.get_device_name(),
-        "versions": {
-            "graftmt": __version__,
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "python": platform.python_version(),
-        },
-        "sides": measured,
-    }
-    as_json = json.dumps(report, indent=2)
-    if arguments.output:
-        arguments.output.write_text(as_json + "\n", encoding="utf-8")
-    print(as_json if arguments.json else table(report))
+            if arguments.output:  # after each side: what there is stays, should a later one not come to an end
+                arguments.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(report, indent=2) if arguments.json else table(report))
 
 
 def parse_arguments() -> argparse.Namespace:

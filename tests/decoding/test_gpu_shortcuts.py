@@ -62,3 +62,19 @@ def test_sums_in_full_precision_are_nearer_to_the_model_in_full_precision() -> N
     assert errors[0] < 0.02
     assert errors[0] < 0.8 * errors[1]
     assert torch.equal(plain.float(), found[1])  # the model itself is as it was
+
+
+def test_a_layer_in_full_precision_fits_among_those_in_half() -> None:
+    """As while a pack is trained on a base that is held in bf16."""
+    torch.manual_seed(1)
+    exact = Transformer.build(named_size("tiny", norm="pre"), 200).eval()
+    mixed = copy.deepcopy(exact).to(torch.bfloat16)
+    for layers, number in ((mixed.encoder.layers, 0), (mixed.decoder.layers, -1)):
+        layers[number].float()
+    source, target = torch.randint(4, 200, (8, 11)), torch.randint(4, 200, (8, 9))
+    with torch.inference_mode():
+        expected = exact.decode(target, *exact.encode(source))
+        with torch.autocast("cpu", torch.bfloat16):
+            model = with_full_sums(mixed)
+            found = model.decode(target, *model.encode(source)).float()
+    assert (found - expected).norm() < 0.03 * expected.norm()

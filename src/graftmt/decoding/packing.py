@@ -93,14 +93,14 @@ def with_full_sums(model: Transformer) -> Transformer:
 
 
 def _with_full_sums(module: nn.Module) -> nn.Module:
+    """Parts in full precision, as a pack that is being trained may have, stay as they are."""
     if isinstance(module, nn.LayerNorm):
-        return HalfNorm(module)
+        return HalfNorm(module) if module.weight.dtype in HALF else module
     result = copy.copy(module)
     result._modules = {name: child if child is None else _with_full_sums(child) for name, child in module._modules.items()}
-    if isinstance(module, Attention):
-        result._modules["output"] = FullLinear(module.output)
-    elif isinstance(module, FeedForward):
-        result._modules["down"] = FullLinear(module.down)
+    last = "output" if isinstance(module, Attention) else "down" if isinstance(module, FeedForward) else None
+    if last is not None and (linear := getattr(module, last)).weight.dtype in HALF:
+        result._modules[last] = FullLinear(linear)
     return result
 
 
@@ -141,7 +141,7 @@ class FullLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not x.is_cuda:  # no kernel for it
             return F.linear(x.float(), self.weight.float(), self.bias)
-        product = torch.mm(x.flatten(0, -2), self.weight.t(), out_dtype=torch.float32)
+        product = torch.mm(x.flatten(0, -2).to(self.weight.dtype), self.weight.t(), out_dtype=torch.float32)
         return product.view(*x.shape[:-1], -1) + self.bias
 
 
