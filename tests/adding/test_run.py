@@ -135,6 +135,49 @@ def test_more_text_makes_partners_of_the_other_languages(options: AddOptions, ba
     assert not any(entry["zero_shot"] for entry in result.verdict.scores.values())
 
 
+@pytest.mark.parametrize("spec", ["20-bt", "20"])
+def test_a_dry_run_counts_what_more_text_would_be_and_makes_none(
+    options: AddOptions, base: Base, spec: str, tmp_path: Path
+) -> None:
+    result = add(options, base, augment=spec, dry_run=True)
+    assert result.planned is not None
+    assert result.planned.lines == {"fr": 20, "ru": 20}
+    assert result.to_dict()["planned"]["lines"] == result.planned.lines
+    assert result.corpus.partners == ("en",)
+    words = "\n".join(result.lines())
+    assert f"--augment {spec}: a dry run does not make this text" in words
+    assert "It would add 20 lines × 2 languages (fr, ru), 40 in all" in words
+    assert ("translated first" in words) == spec.endswith("-bt")
+    assert list(tmp_path.iterdir()) == []
+    assert add(options, base, dry_run=True).planned is None
+
+
+def test_the_steps_of_a_dry_run_are_those_of_the_text_with_what_would_be_added(
+    options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graftmt.adding.request.FEWEST_STEPS", 1)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for path in graft_corpus.glob("*.txt"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if path.name == "train.en.txt":  # most of it in the other languages only
+            lines = [line if number < 60 else "" for number, line in enumerate(lines)]
+        (corpus / path.name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    asked = replace(options, train=(str(corpus),), steps=None, overrides=(*options.overrides, "stages.0.batch_tokens=400"))
+    alone, planned = add(asked, base, dry_run=True), add(asked, base, dry_run=True, augment="multi-aligned")
+    assert planned.estimate is not None and alone.estimate is not None
+    assert planned.estimate.steps > 3 * alone.estimate.steps
+    made = add(asked, base, augment="multi-aligned", minutes=None)
+    assert made.estimate is not None
+    assert planned.estimate.steps == pytest.approx(made.estimate.steps, rel=0.1), "tokens per line are those of a sample"
+
+
+def test_a_dry_run_says_what_more_text_would_fail_on(options: AddOptions, base: Base, graft_base) -> None:
+    teacher = graft_base(languages=("en", "fr"))
+    with pytest.raises(GraftError, match="cannot write 'ru'"):
+        add(options, base, augment="20-bt", teacher=teacher, dry_run=True)
+
+
 def test_augmentation_that_makes_no_sense_is_said_before_any_text_is_read(options: AddOptions, base: Base) -> None:
     with pytest.raises(ConfigError, match="augmentation"):
         add(options, base, augment="many")

@@ -5,14 +5,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import typer
+from rich.cells import cell_len
+from typer.testing import CliRunner
 
 import graftmt as package
-from graftmt.cli.app import app
+from graftmt.cli.app import app, flowing
 
 COMMANDS = [command.name for command in app.registered_commands]
+
+
+def all_commands(commands: typer.Typer, *names: str) -> Iterator[tuple[str, ...]]:
+    """As they are typed: ("prepare", "moses")."""
+    yield from ((*names, str(command.name)) for command in commands.registered_commands)
+    for group in commands.registered_groups:
+        yield from all_commands(group.typer_instance, *names, str(group.name))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -31,6 +43,32 @@ def test_the_help_lists_every_command_and_comes_without_arguments_too(graftmt) -
         assert f" {command} " in result.stdout
     bare = graftmt()
     assert (bare.stdout + bare.stderr).strip() == result.stdout.strip()
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+@pytest.mark.parametrize("command", all_commands(app), ids=" ".join)
+def test_the_help_flows_at_any_width(command: tuple[str, ...], columns: int) -> None:
+    result = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": str(columns), "TERMINAL_WIDTH": None})
+    assert result.exit_code == 0
+    lines = [line.strip() for line in result.stdout.split("╭")[0].splitlines()]
+    for line, following in pairwise(lines):
+        if line and following and not following.startswith("Example: "):
+            word = following.split()[0]
+            assert cell_len(f"{line} {word}") > columns - 2, f"{word!r} would have had room after {line!r}"
+    typed = f"graftmt {' '.join(command)} "
+    examples = [line for line in lines if typed in f"{line} " and not line.startswith("Usage: ")]
+    beginnings = (f"Example: {typed}", typed, "echo ")  # one of `translate` is a pipe
+    assert examples and all(f"{line} ".startswith(beginnings) for line in examples), "each on a line of its own"
+
+
+def test_a_paragraph_is_one_line_and_an_example_too() -> None:
+    text = """One
+    and the same.
+
+    Example: a
+    Example: b
+    """
+    assert flowing(text) == "One and the same.\n\nExample: a\nExample: b"
 
 
 def test_the_version_is_the_package_s(graftmt) -> None:

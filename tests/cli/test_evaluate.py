@@ -58,11 +58,12 @@ def test_the_report_holds_scores_averages_and_every_translation(
 
 
 def test_the_table_names_directions_averages_and_signatures(evaluate) -> None:
-    result = evaluate("-d", "en-xa,xb-en", "--lines", "4")
+    result = evaluate("-d", "en-xa,en-xb,xb-en", "--lines", "4")
     assert result.code == 0
-    for words in ("en-xa", "xb-en", "→EN", "←EN", "nrefs:1|case:mixed"):
+    for words in ("en-xa", "xb-en", "←EN, mean of 2 directions", "all, mean of 3 directions", "nrefs:1|case:mixed"):
         assert words in result.stdout
     assert "xa-en" not in result.stdout
+    assert "→EN" not in result.stdout, "the mean of one direction"
 
 
 def test_only_languages_of_both_the_base_and_the_corpus_count(evaluate, tmp_path: Path, toy_corpus: Path) -> None:
@@ -230,6 +231,7 @@ def test_averages_of_new_languages_are_groups_of_their_own(with_packs) -> None:
     assert set(report["averages_by_language"]["el"]) == {"new_to_pivot", "new_to_others", "all"}
     one = report["directions"]["el-en"]["chrf"]
     assert report["averages"]["new_to_pivot"]["chrf"] == report["averages_by_language"]["el"]["new_to_pivot"]["chrf"] == one
-    shown = with_packs("{el},{uk}", "-d", "el-en,el-fr,en-fr").stdout
-    for words in ("X→EN, mean of 1", "X→/EN, mean of 1", "←EN, mean of 1", "X: el, uk"):
+    shown = with_packs("{el},{uk}", "-d", "el-en,el-fr,el-ru").stdout
+    for words in ("X→/EN, mean of 2 directions", "all, mean of 3 directions", "X: el, uk"):
         assert words in shown
+    assert "X→EN" not in shown, "the mean of one direction"

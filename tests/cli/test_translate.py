@@ -277,6 +277,22 @@ def test_packs_that_do_not_serve_are_one_paragraph_and_exit_code_1(
     assert "Traceback" not in result.stderr
 
 
+def test_the_packs_in_a_folder_that_is_none_are_named(with_packs, grafted, tmp_path: Path) -> None:
+    folder = tmp_path / "packs"
+    for name, pack in (("el-source", grafted.el), ("uk-target", grafted.uk)):
+        shutil.copytree(pack, folder / name)
+    shutil.copytree(grafted.other, folder / "run" / "pack")
+    (folder / "el.graftpack").write_bytes(b"")
+    (folder / "something-else").mkdir()
+    for given in (f"{folder}", f"x={folder}", f"{{uk}},{folder}"):
+        result = with_packs(given, "-s", "el", "-t", "uk")
+        assert (result.code, result.stdout) == (1, "")
+        assert f"{folder} is no pack; it holds 4 packs: el-source, el.graftpack, run/pack, uk-target. " in result.stderr
+        assert f"Name them: -p {folder}/el-source,{folder}/el.graftpack" in result.stderr
+    result = with_packs(str(folder / "run"), "-s", "el", "-t", "en")
+    assert f"did you mean {folder}/run/pack?" in result.stderr
+
+
 def test_a_pack_of_another_base_is_refused(with_packs, graft_base: Callable[..., Path]) -> None:
     result = with_packs("{el}", "-b", str(graft_base("post")), "-s", "el", "-t", "en")
     assert (result.code, result.stdout) == (1, "")

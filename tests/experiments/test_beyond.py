@@ -53,7 +53,7 @@ def test_the_list_of_the_papers_recipes_has_none_of_ours(graftmt) -> None:
 def test_what_is_for_trained_directions_only_has_a_stage_that_the_profile_can_change() -> None:
     profile = load_profile("docs", ["changes.103=[stages.1.learning_rate=5e-4]"])
     two, changed = (pack_config(profile, Job(kind="model", model=n, languages=("el",)), PLACES).stages for n in (104, 103))
-    assert [stage.steps for stage in two] == [1200, 600]
+    assert [stage.steps for stage in two] == [700, 350]
     assert (changed[0].learning_rate, changed[1].learning_rate) == (0.002, 5e-4)
     alone = pack_config(profile, Job(kind="model", model=101, languages=("el",)), PLACES)
     assert len(alone.stages) == 1

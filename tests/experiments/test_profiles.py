@@ -55,11 +55,6 @@ def test_docs_has_the_settings_of_the_configurations_it_stands_for() -> None:
         {**stage, "directions": None} for stage in to_mapping(base)["stages"]
     ]
     assert (profile.base.model, profile.base.subwords) == (base.model, base.subwords)
-    packs = load_yaml(ROOT / "configs" / "docs-packs.yaml")["stage"]
-    for stage in (profile.packs.source, profile.packs.target):
-        for key, value in packs.items():
-            if key not in ("warmup", "betas"):  # at most a tenth of the steps there
-                assert getattr(stage, key) == value, key
     assert len(profile.others) == 6
 
 
@@ -161,8 +156,8 @@ def test_small_parts_of_the_text_are_trained_on_for_fewer_updates() -> None:
     profile = load_profile("docs")
     job = Job(kind="size", model=7, languages=("el",), seed=1, lines=1000)
     small, whole = (pack_config(profile, one, PLACES) for one in (job, Job(kind="model", model=7, languages=("el",), seed=1)))
-    assert (small.stages[0].steps, whole.stages[0].steps) == (150, 1200)
-    assert small.stages[0].warmup <= 15
+    assert (small.stages[0].steps, whole.stages[0].steps) == (200, 700)
+    assert small.stages[0].warmup <= 20
     assert small.validation.every < small.stages[0].steps
     pair = Job(kind="size", model=1, languages=("el", "en"), seed=1, lines=1000)
-    assert bilingual_config(profile, pair, PLACES).stages[0].steps == 150
+    assert bilingual_config(profile, pair, PLACES).stages[0].steps == 200

@@ -158,11 +158,58 @@ def test_results_of_other_settings_are_not_added_to(run, graftmt, arguments, res
     run(tmp_path, "--tables", "2", "--rows", "7")
     result = graftmt(*arguments(tmp_path, "--tables", "2", "--rows", "7"), "packs.source.steps=5")
     assert result.code == 1
-    assert "model-7-el-seed1.json was made with other settings (training.stages.0.steps: 3 then, 5 now" in result.stderr
+    assert "1 result in " in result.stderr
+    assert "model-7-el-seed1.json: training.stages.0.steps: 3 then, 5 now" in result.stderr
     # One more test set is scored without training again.
     outcome = run(tmp_path, "--tables", "2", "--rows", "7", "evaluation.sets.valid={split: valid, lines: 3}")
     assert outcome["done"] == ["model-4", "model-7-el-seed1"]
     assert set(results(tmp_path)["model-7-el-seed1"]["scores"]) == {"test", "valid"}
+
+
+def test_all_results_of_other_settings_are_named_at_once_and_listed_as_such(
+    run, graftmt, arguments, quick, toy, results, tmp_path: Path
+) -> None:
+    asked = ("--tables", "2", "--rows", "7", "--seeds", "1,2,3,4")
+    run(tmp_path, *asked)
+    before = results(tmp_path)
+    changed = ("packs.source.steps=5", "--rows", "7,8")
+    refused = graftmt(*arguments(tmp_path, *asked), *changed)
+    assert refused.code == 1
+    assert "4 results in " in refused.stderr
+    for seed in (1, 2, 3):
+        assert f"model-7-el-seed{seed}.json: training.stages.0.steps: 3 then, 5 now" in refused.stderr
+    assert "and 1 more" in refused.stderr
+    assert "Give the settings of then, or another --output folder, or delete these files" in refused.stderr
+    assert results(tmp_path) == before, "nothing was done"
+
+    command = ("experiment", "list", "demo", "-o", str(tmp_path), *quick, *toy, *asked)
+    document = json.loads(graftmt(*command, *changed, "--json").stdout)
+    row, other = ({one["number"]: one for one in document["rows"]}[number] for number in ("7", "8"))
+    assert (row["done"], row["missing"]) == ([], [])
+    assert set(row["other_settings"]) == {f"model-7-el-seed{seed}" for seed in (1, 2, 3, 4)}
+    assert "3 then, 5 now" in row["other_settings"]["model-7-el-seed4"]
+    assert (len(other["missing"]), other["other_settings"]) == (4, {})
+    states = {job["job"]: (job["done"], bool(job["other_settings"])) for job in document["jobs"]}
+    assert states["model-4"] == (True, False)
+    assert states["model-7-el-seed1"] == (False, True)
+    shown = graftmt(*command, *changed).stdout
+    assert "`graftmt experiment run` will refuse: 4 results in " in shown
+    assert "4 jobs to do" in shown, "those of (8)"
+    dry = graftmt(*arguments(tmp_path, *asked), *changed, "--dry-run").stdout
+    assert dry.count("other settings:") == 4
+    # With the settings of then there is nothing to say.
+    document = json.loads(graftmt(*command, "--json").stdout)
+    assert len(document["rows"][0]["done"]) == 4
+    assert "other settings" not in graftmt(*command).stdout
+    # Deleted as the message says, the work is done anew: the models that are there were made in another way too.
+    for path in (tmp_path / "results").glob("model-7-*.json"):
+        path.unlink()
+    outcome = run(tmp_path, *asked, "packs.source.steps=5")
+    assert len(outcome["done"]) == 4
+    assert {results(tmp_path)[key]["steps"] for key in outcome["done"]} == {5}
+    for seed in (1, 2, 3, 4):
+        key = f"model-7-el-seed{seed}"
+        assert results(tmp_path)[key]["fingerprint"] != before[key]["fingerprint"]
 
 
 def test_figures_by_updates_and_by_size(run, results, tmp_path: Path) -> None:
@@ -233,10 +280,11 @@ def test_the_ted_experiments_on_a_release(graftmt, quick: list[str], ted_release
     corpus, output = tmp_path / "corpus", tmp_path / "out"
     assert graftmt("prepare", "ted", str(ted_release), "-o", str(corpus), "--quiet").code == 0
     limits = [f"evaluation.sets.{name}.lines=3" for name in ("test", "valid")]
-    result = graftmt(
+    command = (
         *("experiment", "run", "ted", "--corpus", str(corpus), "-o", str(output), "--json", "--quiet", *quick, *TED, *limits),
         *("--tables", "1,2,9,18", "--rows", "1,3,4,5,7,16,17,20,57,60"),
     )
+    result = graftmt(*command)
     assert result.code == 0, result.stderr
     outcome = json.loads(result.stdout)
     assert outcome["left"] == []
@@ -261,6 +309,13 @@ def test_the_ted_experiments_on_a_release(graftmt, quick: list[str], ted_release
         (output / "text" / "filtered" / f"el-1000-bt-seed1-{found['model-3']['fingerprint'][:12]}" / "corpus.json").read_text()
     )
     assert made["augmentation"]["teacher"]["fingerprint"] == found["model-3"]["fingerprint"]
+    # A base that was trained otherwise is not taken for one of these, also where its result is deleted.
+    for path in (output / "results").iterdir():
+        path.unlink()
+    refused = graftmt(*command, "base.stages.0.learning_rate=0.0123")
+    assert refused.code == 1
+    told = json.loads(refused.stdout)["failed"]["model-3"]
+    assert "was trained with other settings (stages.0.learning_rate" in told
 
 
 def test_the_paracrawl_experiments_on_releases(
@@ -331,11 +386,14 @@ def test_what_cannot_be_meant_is_said(graftmt, command: list[str], message: str)
     assert message in " ".join(result.stderr.split())
 
 
-def test_list_and_dry_run_say_what_is_done_and_what_is_missing(run, graftmt, arguments, toy, results, tmp_path: Path) -> None:
+def test_list_and_dry_run_say_what_is_done_and_what_is_missing(
+    run, graftmt, arguments, quick, toy, results, tmp_path: Path
+) -> None:
     run(tmp_path, "--tables", "2", "--rows", "7")
-    listed = graftmt("experiment", "list", "demo", "--tables", "2", "--rows", "7,8,2", "-o", str(tmp_path), *toy, "--json")
+    here = ("-o", str(tmp_path), *quick, *toy, "--json")
+    listed = graftmt("experiment", "list", "demo", "--tables", "2", "--rows", "7,8,2", *here)
     assert listed.code == 1, "model 2 is not in Table 2"
-    listed = graftmt("experiment", "list", "demo", "--tables", "1,2", "--rows", "7,8,2", "-o", str(tmp_path), *toy, "--json")
+    listed = graftmt("experiment", "list", "demo", "--tables", "1,2", "--rows", "7,8,2", *here)
     rows = {row["number"]: row for row in json.loads(listed.stdout)["rows"]}
     assert (rows["7"]["done"], rows["7"]["missing"], rows["7"]["minutes"]) == (["model-7-el-seed1"], [], 0)
     assert rows["8"]["missing"] == ["model-8-el-seed1"]

@@ -139,6 +139,8 @@ def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, folder: Pat
         "directions": [],
         "batch_tokens": BATCH_TOKENS["cuda" if on_gpu else "cpu"],
         "packed": on_gpu and world_size() == 1,
+        # A few lines more for each other language stay few: drawn as often as those that are translated, they crowd these out.
+        "temperature": 1.0 if options.augment is not None else 5.0,
         "steps": steps,
         "learning_rate": 2e-3,
         "warmup": 0,

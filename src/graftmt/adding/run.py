@@ -13,9 +13,9 @@ from typing import Any
 from graftmt.adding.corpus import AddCorpus, open_add_corpus
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
+from graftmt.adding.more_text import PlannedText, plan_more_text, with_more_text
 from graftmt.adding.request import AddOptions, check_early, choose_steps, make_config, recipe_of, run_folder
 from graftmt.adding.verdict import Verdict, judge
-from graftmt.augmentation import augment_training
 from graftmt.base import Base, choose_device
 from graftmt.configuration import differences, to_mapping
 from graftmt.errors import ConfigError
@@ -44,6 +44,8 @@ class AddResult:
     verdict: Verdict | None = None
     before: Verdict | None = None
     """Of the pack that was continued."""
+    planned: PlannedText | None = None
+    """What --augment would add, which a dry run does not make."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Phase → how long it took."""
 
@@ -52,7 +54,10 @@ class AddResult:
         rows = self.examination.rows()
         width = max(len(name) for name, _ in rows)
         lines = ["The text:", *(f"  {name:<{width}}  {value}" for name, value in rows)]
-        return [*lines, *(f"warning: {warning}" for warning in self.examination.warnings)]
+        lines += [f"warning: {warning}" for warning in self.examination.warnings]
+        if self.planned is not None:
+            lines += [str(self.planned), *(f"note: {note}" for note in self.planned.notes)]
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -64,6 +69,7 @@ class AddResult:
             "partners": list(self.corpus.partners),
             "held_out": self.corpus.held_out,
             "text": self.examination.to_dict(),
+            "planned": self.planned.to_dict() if self.planned else None,
             "estimate": self.estimate.to_dict() if self.estimate else None,
             "pack": str(self.path) if self.path else None,
             "fingerprint": self.pack.fingerprint if self.pack else None,
@@ -92,9 +98,12 @@ def add_language(options: AddOptions, say: Say = print, base: Base | None = None
             fresh = options.fresh and team.first
             folder = opened.enter_context(work_folder(replace(options, fresh=fresh), parent, base, say))
             corpus = open_corpus(options, base, folder)
-            if options.augment is not None and not options.dry_run:
+            planned = None
+            if options.augment is not None and options.dry_run:
+                planned = plan_more_text(corpus, options, base, folder)
+            elif options.augment is not None:
                 corpus = with_more_text(corpus, options, base, folder, say)
-            result = look(options, corpus, base, parent, folder, device, say)
+            result = look(options, corpus, base, parent, folder, device, say, planned)
         if options.dry_run:
             job = prepare_pack(result.config, base, corpus.train, corpus.valid, quiet=options.quiet, say=say)
             result.estimate = estimate(job)
@@ -139,26 +148,6 @@ def add_language(options: AddOptions, say: Say = print, base: Base | None = None
     return result
 
 
-def with_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path, say: Say) -> AddCorpus:
-    """The training text with pairs in the base's other languages, real or back-translated; all of them are partners then."""
-    assert options.augment is not None
-    train = augment_training(
-        corpus.train,
-        spec=options.augment,
-        new=options.languages,
-        base=options.base,
-        resident=base,
-        teacher=options.teacher,
-        folder=folder / "augmented",
-        seed=options.seed,
-        device=options.device,
-        dtype=options.base_precision,
-        quiet=options.quiet,
-        say=say,
-    )
-    return replace(corpus, train=train, partners=tuple(name for name in train.languages if name not in options.languages))
-
-
 @contextmanager
 def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say) -> Iterator[Path]:
     """The run's folder, free of an earlier run where --fresh asks for that; a temporary one for a dry run."""
@@ -193,7 +182,14 @@ def open_corpus(options: AddOptions, base: Base, work: Path) -> AddCorpus:
 
 
 def look(
-    options: AddOptions, corpus: AddCorpus, base: Base, parent: Pack | None, folder: Path, device: str, say: Say
+    options: AddOptions,
+    corpus: AddCorpus,
+    base: Base,
+    parent: Pack | None,
+    folder: Path,
+    device: str,
+    say: Say,
+    planned: PlannedText | None = None,
 ) -> AddResult:
     """The text under the base's vocabulary and the pack's, and the configuration that follows from it."""
     recipe = recipe_of(options, base, parent)
@@ -203,10 +199,11 @@ def look(
     subwords = parent.tokenizer.subwords if parent else pack_subwords(config, corpus.train, say)
     examination = examine(corpus, base.tokenizer, pack_tokenizer(subwords, options.side, base.tokenizer))
     if options.steps is None:
-        steps = choose_steps(examination, options.side, config.stages[0].batch_tokens)
+        counted = planned.counted_in(examination) if planned else examination
+        steps = choose_steps(counted, options.side, config.stages[0].batch_tokens)
         config = make_config(replace(options, steps=steps), corpus, recipe, folder, device)
     check_earlier_run(config)
-    return AddResult(config, corpus, examination)
+    return AddResult(config, corpus, examination, planned=planned)
 
 
 def check_earlier_run(config: PackConfig) -> None:

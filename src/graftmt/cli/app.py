@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect as inspection
 import io
 import os
+import re
 import sys
 from typing import Annotated
 
@@ -63,6 +65,24 @@ app.command("verify")(verify.verify)
 app.command("inspect")(inspect.inspect)
 app.command("recipes")(recipes.recipes)
 app.add_typer(experiment.app, name="experiment")
+
+
+def flowing(text: str) -> str:
+    """Paragraphs in one line each, which the terminal's width breaks; examples keep lines of their own."""
+    return re.sub(r"(?<!\n)\n(?!\n|Example: )", " ", inspection.cleandoc(text))
+
+
+def set_help(commands: typer.Typer) -> None:
+    """The docstrings as help: left to itself, typer would keep the line breaks of the source."""
+    for command in commands.registered_commands:
+        assert command.callback is not None
+        command.help = flowing(command.help or command.callback.__doc__ or "")
+    for group in commands.registered_groups:
+        assert group.typer_instance is not None
+        set_help(group.typer_instance)
+
+
+set_help(app)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,7 +66,9 @@ def parse_packs(values: list[str] | None) -> dict[str, Path] | list[Path]:
     """What --packs means: paths, or names with paths where any has a name."""
     items = [item.strip() for value in values or [] for item in value.split(",") if item.strip()]
     if not any("=" in item and not Path(item).exists() for item in items):
-        return [Path(item) for item in items]
+        paths = [Path(item) for item in items]
+        _check_no_folder_of_packs(paths)
+        return paths
     named: dict[str, Path] = {}
     for item in items:
         name, equals, path = item.partition("=")
@@ -76,7 +78,32 @@ def parse_packs(values: list[str] | None) -> dict[str, Path] | list[Path]:
             problem = "has no path" if not path else f"is the second pack with the name {name!r}"
             raise ConfigError(f"--packs: {item!r} {problem}; write NAME=PATH, each name once.")
         named[name] = Path(path)
+    _check_no_folder_of_packs(named.values())
     return named
+
+
+def _check_no_folder_of_packs(paths: Iterable[Path]) -> None:
+    """Packs are named one by one: of those in a folder, several may be for the same language, or for another base."""
+    for folder in paths:
+        inside = _packs_in(folder) if folder.is_dir() else []
+        if not inside or inside == [Path("pack")]:  # the folder of a run, whose pack the reader of packs will name
+            continue
+        count, them = (f"{len(inside)} packs", "them") if len(inside) > 1 else ("1 pack", "it")
+        raise ConfigError(
+            f"--packs: {folder} is no pack; it holds {count}: {', '.join(map(str, inside))}. "
+            f"Name {them}: -p {','.join(str(folder / one) for one in inside[:2])}"
+        )
+
+
+def _packs_in(folder: Path) -> list[Path]:
+    """The packs, archives and packs of runs in a folder that is no pack itself."""
+    from graftmt.packs.storage import ARCHIVE, DOCUMENT, TENSORS
+
+    if (folder / DOCUMENT).exists() or (folder / TENSORS).exists():  # a pack, or what is left of one
+        return []
+    places = [one for child in folder.iterdir() for one in (child, child / "pack")]
+    found = [one for one in places if (one / DOCUMENT).is_file() or (one.suffix == ARCHIVE and one.is_file())]
+    return sorted(one.relative_to(folder) for one in found)
 
 
 def speaker(quiet: bool) -> Callable[[str], None]:

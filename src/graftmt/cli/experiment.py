@@ -91,7 +91,7 @@ def run(
 
     graftmt experiment run docs --figures 4 --corpus corpus --base 4=runs/docs-base/base packs.source.steps=600
     """
-    from graftmt.experiments.listing import job_states
+    from graftmt.experiments.listing import check_settings, job_states, refusal
     from graftmt.experiments.making import RunOptions
     from graftmt.experiments.planning import make_plan
     from graftmt.experiments.profiles import load_profile
@@ -111,7 +111,9 @@ def run(
             print(json.dumps({"output": str(folder), "jobs": jobs}, ensure_ascii=False))
         else:
             _show_jobs(chosen, jobs)
+            _show_refusal(refusal(chosen, plan, store))
         return
+    check_settings(chosen, plan, store)
     text = _corpus(chosen, corpus, folder, say)
     if chosen.corpus.provided == "demo" and DEMO_BASE not in bases:
         bases[DEMO_BASE] = _demo_base(folder, say)
@@ -151,12 +153,13 @@ def list_rows(
     """Show the rows of the paper's tables and figures: what is done, what is missing, and how long it may take.
 
     Without --tables and --figures, all that the profile's part of the paper has. Minutes are those that such jobs took here;
-    until there are some, those that the profile states.
+    until there are some, those that the profile states. A result that was made with other settings than the profile and its
+    changes have now is shown as such: `run` neither uses nor replaces it.
 
     Example: graftmt experiment list docs --tables 2,3,4 --languages el,uk
     """
     from graftmt.experiments import definitions
-    from graftmt.experiments.listing import job_states, row_states
+    from graftmt.experiments.listing import job_states, refusal, row_states
     from graftmt.experiments.planning import make_plan
     from graftmt.experiments.profiles import load_profile
     from graftmt.experiments.store import Store
@@ -179,6 +182,7 @@ def list_rows(
         )
     else:
         _show_rows(chosen, found, jobs, store.folder)
+        _show_refusal(refusal(chosen, plan, store))
 
 
 app.command("report")(experiment_report.report)
@@ -285,11 +289,10 @@ def _show_jobs(profile: Profile, jobs: list[dict[str, Any]]) -> None:
     for name in ("job", "state", "minutes"):
         table.add_column(name, justify="right" if name == "minutes" else "left")
     for job in jobs:
-        state = "done" if job["done"] else f"failed: {job['failed']}" if job["failed"] else "to do"
-        table.add_row(job["job"], escape(state), "" if job["done"] else _minutes(job["minutes"]))
+        table.add_row(job["job"], escape(_state(job)), _minutes(job["minutes"]) if _is_left(job) else "")
     console = Console()
     console.print(table)
-    console.print(_total([job["minutes"] for job in jobs if not job["done"]]), highlight=False)
+    console.print(_total(jobs), highlight=False)
 
 
 def _show_rows(profile: Profile, rows: list[dict[str, Any]], jobs: list[dict[str, Any]], folder: Path) -> None:
@@ -303,11 +306,17 @@ def _show_rows(profile: Profile, rows: list[dict[str, Any]], jobs: list[dict[str
     for row in rows:
         state = f"{len(row['done'])}/{len(row['jobs'])}" if row["jobs"] else "–"
         state += " (failed)" if row["failed"] else ""
+        state += f", {len(row['other_settings'])} other settings" if row["other_settings"] else ""
         label = f"{row['label']} (not here: {row['not_here']})" if row["not_here"] else row["label"]
         table.add_row(row["where"], row["number"], escape(label), state, _minutes(row["minutes"]) if row["missing"] else "")
     console = Console()
     console.print(table)
-    console.print(_total([job["minutes"] for job in jobs if not job["done"]]), highlight=False)
+    console.print(_total(jobs), highlight=False)
+
+
+def _show_refusal(message: str) -> None:
+    if message:
+        print(f"`graftmt experiment run` will refuse: {message}")
 
 
 def _jobs(count: int) -> str:
@@ -318,9 +327,20 @@ def _minutes(minutes: float | None) -> str:
     return "?" if minutes is None else f"{minutes:.1f}" if minutes < 10 else f"{minutes:.0f}"
 
 
-def _total(minutes: list[Any]) -> str:
+def _state(job: dict[str, Any]) -> str:
+    if job["other_settings"]:
+        return f"other settings: {job['other_settings']}"
+    return "done" if job["done"] else f"failed: {job['failed']}" if job["failed"] else "to do"
+
+
+def _is_left(job: dict[str, Any]) -> bool:
+    return not job["done"] and not job["other_settings"]
+
+
+def _total(jobs: list[dict[str, Any]]) -> str:
+    minutes = [job["minutes"] for job in jobs if _is_left(job)]
     if not minutes:
-        return "Everything is done."
+        return "Everything else is done." if any(job["other_settings"] for job in jobs) else "Everything is done."
     unknown = minutes.count(None)
     if unknown == len(minutes):
         return f"{_jobs(unknown)} to do; how long they take is not known yet."

@@ -79,7 +79,7 @@ def score_table(
     new: Collection[str] = (),
     off_target: Mapping[str, float | None] | None = None,
 ) -> Table:
-    """One row per direction in the order given, then the averages; the signatures are its notes.
+    """One row per direction in the order given, then the averages of several; the signatures are its notes.
 
     `off_target`: direction → share of its translations that are in another language, None where that cannot be told; without
     it there is no such column.
@@ -87,9 +87,11 @@ def score_table(
     rows = [(score.direction, str(score.lines), f"{score.bleu:.1f}", f"{score.chrf:.1f}") for score in scores]
     shares = [_percent([(off_target or {}).get(score.direction)]) for score in scores]
     members = groups([(score.source, score.target) for score in scores], pivot, new)
-    for group, average in averages(scores, pivot, new).items():
-        directions = f"{average.directions} direction{'s' if average.directions > 1 else ''}"
-        rows.append((f"{label(group, pivot)}, mean of {directions}", "", f"{average.bleu:.1f}", f"{average.chrf:.1f}"))
+    # The mean of one direction would only repeat its row.
+    means = {group: average for group, average in averages(scores, pivot, new).items() if average.directions > 1}
+    for group, average in means.items():
+        name = f"{label(group, pivot)}, mean of {average.directions} directions"
+        rows.append((name, "", f"{average.bleu:.1f}", f"{average.chrf:.1f}"))
         shares.append(_percent([(off_target or {}).get(f"{source}-{target}") for source, target in members[group]]))
     columns = [
         Column(name="direction"),
@@ -105,7 +107,7 @@ def score_table(
         title=title,
         columns=tuple(columns),
         rows=tuple(rows),
-        notes=(*notes, f"X: {', '.join(new)}") if any("new" in group for group in members) else notes,
+        notes=(*notes, f"X: {', '.join(new)}") if any("new" in group for group in means) else notes,
     )
 
 

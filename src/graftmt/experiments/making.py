@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.base import Base, choose_device, read_base_document
-from graftmt.configuration import to_mapping
+from graftmt.configuration import differences, to_mapping
 from graftmt.data import Corpus
+from graftmt.errors import ConfigError
 from graftmt.experiments.claims import Claims
 from graftmt.experiments.jobs import Job, base_job, initial_of, trained, trains
 from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
@@ -32,6 +33,7 @@ from graftmt.experiments.settings import (
     pack_config,
     retrain_mapping,
     run_owner,
+    settings_of,
 )
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.packs import read_pack_document
@@ -121,6 +123,11 @@ class Workshop:
             with self.claims.take(base_job(run_owner(number)).key):
                 if not self.has_base(number):
                     self._train_base(number)
+        if not given and (changed := self._changed(base_job(number), folder.with_suffix(".json"))):
+            raise ConfigError(
+                f"{folder} was trained with other settings ({changed}). Give those, or another --output folder; or delete it "
+                "to have it trained again, and all that stands on it."
+            )
         document = read_base_document(folder)
         card = document["card"]
         return Made(
@@ -151,6 +158,7 @@ class Workshop:
             place = self.options.output / "bases" / str(one)
             if not (place / "base.json").is_file():
                 store_stage(config, made, stage, place)
+                write_json(place.with_suffix(".json"), {"settings": self._settings(base_job(one))})
         shutil.rmtree(run / "checkpoints", ignore_errors=True)
 
     def _bilingual(self, job: Job) -> Made:
@@ -179,11 +187,12 @@ class Workshop:
     def _in_run(self, job: Job, run: Path, config: RunConfig, train: Callable[[], Path]) -> Made:
         """A model with all its weights in a run's folder."""
         note = run / "made.json"
-        if not note.is_file():
+        if not self._is_made(job, note):
             with self.claims.take(job.key):
-                if not note.is_file():
+                if not self._is_made(job, note):
+                    self._clear(note)
                     train()
-                    write_json(note, {"curve": curve_of(run)})
+                    write_json(note, {"curve": curve_of(run), "settings": self._settings(job)})
                     shutil.rmtree(run / "checkpoints", ignore_errors=True)
         folder = run / "base"
         document = read_base_document(folder)
@@ -200,14 +209,33 @@ class Workshop:
         start = self.base_of(job)
         run = self.options.output / "runs" / start.fingerprint[:12] / job.key
         folder, note = run / "pack", run / "made.json"
-        if not note.is_file():
+        if not self._is_made(job, note):
             with self.claims.take(job.key):
-                if not note.is_file():
-                    write_json(note, self._train_pack(job, start, run))
+                if not self._is_made(job, note):
+                    self._clear(note)
+                    write_json(note, self._train_pack(job, start, run) | {"settings": self._settings(job)})
                     shutil.rmtree(run / "checkpoints", ignore_errors=True)
-        return Made(
-            folder=folder, fingerprint=read_pack_document(folder)["fingerprint"], **read_json(note, "the run of the pack")
-        )
+        facts = read_json(note, "the run of the pack")
+        facts.pop("settings", None)
+        return Made(folder=folder, fingerprint=read_pack_document(folder)["fingerprint"], **facts)
+
+    # A model that was made in another way is another model
+
+    def _settings(self, job: Job) -> Any:
+        return settings_of(self.profile, job)["training"]
+
+    def _changed(self, job: Job, note: Path) -> str:
+        """What its training was given and would not be given now; nothing where there is no note of it."""
+        before = read_json(note, "the note of a model").get("settings") if note.is_file() else None
+        return "; ".join(differences(before, self._settings(job))[:3]) if before is not None else ""
+
+    def _is_made(self, job: Job, note: Path) -> bool:
+        return note.is_file() and not self._changed(job, note)
+
+    def _clear(self, note: Path) -> None:
+        """Of a model that is to be made anew, since it was made in another way; a run that was stopped goes on."""
+        if note.is_file():
+            shutil.rmtree(note.parent)
 
     def _train_pack(self, job: Job, start: Made, run: Path) -> dict[str, Any]:
         """On the resident base, which is looked at before and after."""

@@ -17,7 +17,7 @@ from graftmt.experiments.reporting.content import Report, compared_split
 from graftmt.experiments.reporting.figures import Drawn
 from graftmt.experiments.reporting.markdown import escape
 from graftmt.experiments.reporting.results import METRIC_NAMES
-from graftmt.experiments.reporting.tables import DASH, describe_directions, millions, spread_text
+from graftmt.experiments.reporting.tables import DASH, describe_directions, millions, spread_text, updates_text
 from graftmt.packs.parts import Side
 
 _SIDE_TABLES: dict[str, dict[Side, int]] = {"TED": {"source": 2, "target": 3}, "ParaCrawl": {"source": 6, "target": 6}}
@@ -62,12 +62,12 @@ def _headline(report: Report) -> Iterator[str]:
             rows = [] if table is None else list(_headline_rows(report, results, table, quantities, notes))
             if rows:
                 first, second = (quantity.label for quantity in quantities)
-                yield f"**{language} as {side} language**, {name}: packs train on {first}; {second} is zero-shot, but where the"
-                yield "name says that there are lines for other languages."
+                yield f"**{language} as {side} language**, {name}: packs train on {first}; {second} is zero-shot, but for"
+                yield "re-training and where the name says that there are lines for other languages."
                 yield ""
                 figures = " | ".join(f"{label}<br>{whose}" for label in (first, second) for whose in ("paper", "ours"))
-                yield f"| ID | model | parameters | {figures} | seconds |"
-                yield "|---:|:---|---:|---:|---:|---:|---:|---:|"
+                yield f"| ID | model | parameters | {figures} | updates | seconds |"
+                yield "|---:|:---|---:|---:|---:|---:|---:|---:|---:|"
                 yield from rows
                 yield ""
                 if notes:
@@ -102,7 +102,8 @@ def _headline_rows(
         seconds = [s for result in cells[0].results if (s := result.training_seconds) is not None and not result.failed]
         spent = f"{sum(seconds) / len(seconds):,.0f}" if seconds else DASH
         size = ", ".join(map(millions, sizes)) or DASH
-        yield f"| {row.system.model} | {escape(row.label)} | {size} | {' | '.join(figures)} | {spent} |"
+        steps = updates_text(result for result in cells[0].results if not result.failed)
+        yield f"| {row.system.model} | {escape(row.label)} | {size} | {' | '.join(figures)} | {steps} | {spent} |"
 
 
 def _comparable(results: Results, cell: Cell, usual: Sequence[str]) -> bool:

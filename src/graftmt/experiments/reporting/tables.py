@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -16,7 +16,7 @@ from graftmt.experiments.reporting.cells import (
     other_directions,
     usual_directions,
 )
-from graftmt.experiments.reporting.results import METRIC_NAMES, METRICS, Metric
+from graftmt.experiments.reporting.results import METRIC_NAMES, METRICS, Metric, Result
 
 NOT_RUN = "not run"
 DASH = "–"
@@ -301,8 +301,7 @@ class _BlockMaker:
             known = [s for result in results if (s := result.seconds_per_thousand_lines) is not None]
             yield Field(text=f"{fmean(known):.1f}" if known else DASH)
         else:
-            steps = sorted({result.steps for result in results if result.steps is not None})
-            yield Field(text=", ".join(f"{number:,}" for number in steps) or DASH)
+            yield Field(text=updates_text(results))
             known = [s for result in results if (s := result.training_seconds) is not None]
             yield Field(text=f"{fmean(known):,.0f}" if known else DASH)
 
@@ -332,6 +331,12 @@ def millions(count: int) -> str:
     """2.13M, 21.0M, 193M: three digits, as the paper prints them."""
     number = count / 1e6
     return f"{number:.{2 if number < 10 else 1 if number < 100 else 0}f}M"
+
+
+def updates_text(results: Iterable[Result]) -> str:
+    """How many updates the models were trained for, each number once."""
+    steps = sorted({result.steps for result in results if result.steps is not None})
+    return ", ".join(f"{number:,}" for number in steps) or DASH
 
 
 def spread_text(spread: Spread, seeds: int) -> str:

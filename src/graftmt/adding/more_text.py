@@ -1,0 +1,92 @@
+"""`graftmt add --augment`: more text for a pack in the base's other languages, made, or for a dry run only counted. Layer 6."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from graftmt.adding.corpus import AddCorpus
+from graftmt.adding.examination import Examination
+from graftmt.adding.request import AddOptions
+from graftmt.augmentation import AugmentOptions, Spec, Teacher, augment_training, make_plan
+from graftmt.augmentation.run import choose_languages
+from graftmt.base import Base
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedText:
+    """What `--augment` would add to the training text."""
+
+    spec: str
+    """As it was written."""
+    lines: dict[str, int]
+    """The base's language → lines that would be paired with it."""
+    back_translated: bool
+    usable: dict[str, int]
+    """New language → its lines that would then have a translation."""
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def counted_in(self, examination: Examination) -> Examination:
+        """With as many lines as there would be: what the number of steps follows from."""
+        languages = {name: replace(found, lines=self.usable[name]) for name, found in examination.languages.items()}
+        return replace(examination, languages=languages)
+
+    def __str__(self) -> str:
+        counts = sorted(set(self.lines.values()))
+        names = ", ".join(self.lines)
+        each = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+        languages = f"{len(self.lines)} language{'s' * (len(self.lines) != 1)} ({names})"
+        how = "translated first, some of which may be dropped" if self.back_translated else "from the same text"
+        return (
+            f"--augment {self.spec}: a dry run does not make this text. It would add {each} lines × {languages}, "
+            f"{sum(self.lines.values()):,} in all, {how}. Steps are as many as with it, timed without it."
+        )
+
+
+def with_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path, say: Say) -> AddCorpus:
+    """The training text with pairs in the base's other languages, real or back-translated; all of them are partners then."""
+    assert options.augment is not None
+    train = augment_training(
+        corpus.train,
+        spec=options.augment,
+        new=options.languages,
+        base=options.base,
+        resident=base,
+        teacher=options.teacher,
+        folder=folder / "augmented",
+        seed=options.seed,
+        device=options.device,
+        dtype=options.base_precision,
+        quiet=options.quiet,
+        say=say,
+    )
+    return replace(corpus, train=train, partners=tuple(name for name in train.languages if name not in options.languages))
+
+
+def plan_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path) -> PlannedText:
+    """The same lines chosen, nothing translated and nothing written; what cannot be done is said as it would be then."""
+    assert options.augment is not None
+    asked = AugmentOptions(
+        new=options.languages, base=options.base, spec=options.augment, output=folder / "augmented", teacher=options.teacher
+    )
+    spec = Spec.parse(options.augment, options.languages)
+    pivot, languages = choose_languages(asked, corpus.train, base.languages)
+    if spec.back_translated:
+        Teacher(base=options.teacher or options.base).check(pivot, languages)
+    plan = make_plan(
+        spec, corpus.train, new=options.languages, pivot=pivot, languages=languages, named=False, seed=options.seed
+    )
+    return PlannedText(
+        spec=options.augment,
+        lines={language: int(chosen.sum()) for language, chosen in plan.chosen.items()},
+        back_translated=spec.back_translated,
+        usable={name: int((plan.kept & spoken).sum()) for name, spoken in plan.spoken.items()},
+        notes=tuple(plan.notes),
+    )
