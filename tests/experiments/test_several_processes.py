@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import pytest
 from graftmt.base import read_base_document
 from graftmt.experiments import running
 from graftmt.experiments.claims import Claims, Held
+from graftmt.experiments.team import environments_of, team, visible_gpus
 from graftmt.files import claimed, write_text
 
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
@@ -256,3 +258,53 @@ def test_claims(tmp_path: Path) -> None:
     assert said == []
     with claimed(tmp_path / "model-4.lock") as free, claimed(tmp_path / "model-4.lock") as again:
         assert (free, again) == (True, False)
+
+
+# --processes
+
+
+def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Path) -> None:
+    asked = ("--tables", "4", "--rows", "7+31", "--seeds", "1,2")
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    expected = run(alone, *asked)["done"]
+    outcome = run(shared, *asked, "--processes", "2")
+    assert (outcome["left"], outcome["failed"]) == ([], {})
+    log = (shared / "logs" / "process-2.log").read_text(encoding="utf-8")
+    assert "jobs done now, 0 failed, 0 left" in log or "job done now, 0 failed, 0 left" in log
+    others = [line.split()[1] for line in log.splitlines() if line.startswith("== ")]
+    assert set(outcome["done"]) | set(others) == set(expected)
+    same_scores(results(alone), results(shared))
+
+
+def test_a_process_that_fails_is_told_of(tmp_path: Path) -> None:
+    said: list[str] = []
+    with team(3, ["--version"], tmp_path, said.append) as good:
+        assert good.wait(said.append) == 0
+    assert len(good.started) == 2
+    assert said == [f"3 processes share the work; what the others say is in {tmp_path}"]
+    with team(2, ["no-such-command"], tmp_path, said.append) as bad:
+        assert bad.wait(said.append) != 0
+    assert said[-1].endswith(f"its log is {tmp_path / 'process-2.log'}")
+    assert "no-such-command" in (tmp_path / "process-2.log").read_text(encoding="utf-8")
+
+
+def test_the_others_end_with_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeper = tmp_path / "python"
+    sleeper.write_text("#!/bin/sh\nexec sleep 600\n", encoding="ascii")
+    sleeper.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(sleeper))
+    with pytest.raises(KeyboardInterrupt), team(3, [], tmp_path, lambda text: None) as found:
+        assert all(process.poll() is None for process, _ in found.started)
+        raise KeyboardInterrupt
+    assert all(process.poll() is not None for process, _ in found.started)
+
+
+def test_gpus_are_taken_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, 5")
+    assert visible_gpus() == ["2", "5"]
+    assert [one.get("CUDA_VISIBLE_DEVICES") for one in environments_of(3, visible_gpus())] == ["2", "5", "2"]
+    assert list(environments_of(3, ["0"])) == [{}, {}, {}]
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert {one["OMP_NUM_THREADS"] for one in environments_of(10_000, [])} == {"1"}
+    assert list(environments_of(1, ["0", "1"])) == [{}]

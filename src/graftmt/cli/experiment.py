@@ -68,6 +68,12 @@ def run(
     corpus: CorpusFolder = None,
     base: Bases = None,
     output: Output = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            "--processes", min=1, help="So many at once, on one GPU each where there are several, or together on a large one."
+        ),
+    ] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, in which order; do nothing.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -81,7 +87,7 @@ def run(
     Each job leaves one small file, OUTPUT/results/JOB.json: scores with signatures, seconds, parameters, the fingerprint and
     scores of its base, and, for packs, that the base is unchanged. Stopped or killed at any moment, the same command goes on;
     a job with a result is never done again. A job that fails is recorded with its message, the others go on, and the
-    exit code is 1. Given several times at once, for several GPUs, each process does what no other is at.
+    exit code is 1. Several processes (--processes, or the same command given several times) each do what no other is at.
 
     Examples:
 
@@ -97,6 +103,7 @@ def run(
     from graftmt.experiments.profiles import load_profile
     from graftmt.experiments.running import run_experiments
     from graftmt.experiments.store import Store
+    from graftmt.experiments.team import team
 
     say = speaker(quiet)
     chosen = load_profile(profile, overrides or ())
@@ -117,9 +124,23 @@ def run(
     text = _corpus(chosen, corpus, folder, say)
     if chosen.corpus.provided == "demo" and DEMO_BASE not in bases:
         bases[DEMO_BASE] = _demo_base(folder, say)
-    outcome = run_experiments(
-        chosen, plan, RunOptions(output=folder, corpus=text, bases=bases, minutes=minutes, quiet=quiet), say
-    )
+    same = {
+        "--tables": tables,
+        "--figures": figures,
+        "--rows": rows,
+        "--languages": languages,
+        "--seeds": seeds,
+        "--minutes": minutes,
+        "--corpus": corpus,
+        "--output": folder,
+    }
+    arguments = ["experiment", "run", profile, *(overrides or ()), *(f"--base={one}" for one in base or ())]
+    arguments += [f"{option}={value}" for option, value in same.items() if value is not None] + ["--quiet"] * quiet
+    with team(processes, arguments, folder / "logs", say) as others:
+        outcome = run_experiments(
+            chosen, plan, RunOptions(output=folder, corpus=text, bases=bases, minutes=minutes, quiet=quiet), say
+        )
+        others_code = others.wait(say)
     left = [job.key for job in plan.jobs if not store.is_done(job, chosen) and job.key not in outcome.skipped]
     if as_json:
         document = {
@@ -133,7 +154,7 @@ def run(
         print(json.dumps(document, ensure_ascii=False))
     else:
         _say_outcome(outcome.done, outcome.failed, outcome.skipped, left, outcome.stopped, folder)
-    raise typer.Exit(outcome.exit_code or (1 if outcome.failed else 0))
+    raise typer.Exit(outcome.exit_code or (1 if outcome.failed or others_code else 0))
 
 
 @app.command("list")
