@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from graftmt.base import Base
-from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
 from graftmt.errors import CheckpointError, DataError, GraftError, LanguageError
 from graftmt.packs import Pack, save_pack
@@ -278,7 +277,7 @@ def test_a_long_line_is_named_by_its_place_in_the_request(translator: Translator
         translator.translate(["λαπο", long], source="el", target="en")
 
 
-# Precision, scores and threads
+# Precision and threads
 
 
 def test_packs_take_the_precision_of_their_base(graft_base: Callable[..., Path], packs: dict[str, Path]) -> None:
@@ -286,19 +285,6 @@ def test_packs_take_the_precision_of_their_base(graft_base: Callable[..., Path],
     assert {p.dtype for pack in half.packs.values() for p in pack.parameters.values()} == {torch.bfloat16}
     for direction in DIRECTIONS:
         assert len(half.translate(LINES[direction[0]], source=direction[0], target=direction[1], options=OPTIONS)) == 3
-
-
-def test_directions_are_evaluated_by_route(translator: Translator, graft_corpus: Path) -> None:
-    corpus = Corpus.open(graft_corpus, "test")
-    directions = [Direction("el", "en"), Direction("en", "fr"), Direction("el", "uk")]
-    direct = translator.evaluate(corpus, directions, lines=4, options=OPTIONS)
-    pivoted = translator.evaluate(corpus, directions, lines=4, options=OPTIONS, pivot="en")
-    for direction, found, other in zip(directions, direct, pivoted, strict=True):
-        assert found.sources == other.sources == corpus.texts([direction.source], 4)[direction.source]
-        assert found.references == corpus.texts([direction.target], 4)[direction.target]
-        options: dict[str, Any] = {"source": direction.source, "target": direction.target, "options": OPTIONS}
-        assert found.hypotheses == translator.translate(found.sources, **options)
-        assert other.hypotheses == translator.translate(found.sources, pivot="en", **options)
 
 
 def test_many_threads_translate_what_one_does(base: Base, packs: dict[str, Path]) -> None:

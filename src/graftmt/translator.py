@@ -1,21 +1,16 @@
-"""The façade: load a base and packs, translate lines, score directions. Layer 4."""
+"""The façade: load a base and packs, translate lines. Layer 4."""
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
 from graftmt.base import Base
-from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError, LanguageError, nearest
-from graftmt.evaluation import DirectionScores, score_direction
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
 from graftmt.packs.composition import check_fits
 
@@ -71,50 +66,6 @@ class Translation:
     """False where the maximum length cut it off."""
     tokens: int = 0
     """So many came out of the search, the end counted."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The scores of one direction, and the lines they come from."""
-
-    scores: DirectionScores
-    sources: list[str]
-    hypotheses: list[str]
-    references: list[str]
-
-
-@dataclass(frozen=True)
-class DirectionLines:
-    """The lines of a corpus that have text on both sides of a direction."""
-
-    direction: Direction
-    numbers: list[int]
-    """Where they stand in the corpus, from 1."""
-    sources: list[str]
-    references: list[str]
-    origin: str
-    """The split and its folder, for a person."""
-
-
-def direction_lines(
-    corpus: Corpus, directions: Sequence[Direction], *, lines: int | None = None, pairs: int | None = None
-) -> list[DirectionLines]:
-    """For each direction those of the split's first `lines` lines; at most `pairs`, none of them far longer than a sentence."""
-    texts = corpus.texts(sorted({language for direction in directions for language in direction}), lines)
-    found = []
-    for direction in directions:
-        chosen = [
-            (number, *pair)
-            for number, pair in enumerate(zip(texts[direction.source], texts[direction.target], strict=True), 1)
-            if all(map(str.strip, pair)) and (pairs is None or len(pair[0]) <= LONGEST_SOURCE // 2)
-        ][:pairs]
-        if not chosen:
-            raise DataError(
-                f"the {corpus.split!r} split in {corpus.folder} has no line with text on both sides of {direction}."
-            )
-        numbers, sources, references = (list(column) for column in zip(*chosen, strict=True))
-        found.append(DirectionLines(direction, numbers, sources, references, f"{corpus.split!r} in {corpus.folder}"))
-    return found
 
 
 class Translator:
@@ -333,102 +284,3 @@ class Translator:
                 ]
             done += len(rows)
         return results
-
-    def evaluate(
-        self,
-        corpus: Corpus,
-        directions: Sequence[Direction],
-        *,
-        lines: int | None = None,
-        pairs: int | None = None,
-        pivot: str | None = None,
-        source_pack: str | None = None,
-        target_pack: str | None = None,
-        options: SearchOptions | None = None,
-        tokenize: str | None = None,
-        on_batch: OnBatch | None = None,
-    ) -> list[Evaluation]:
-        """BLEU and chrF of each direction, of those of the split's first `lines` lines that have text on both sides.
-
-        `pairs`: at most so many of them for a direction, none far longer than a sentence. With a `pivot`, directions that
-        neither come from it nor lead to it go through it. A pack that is named is used for the directions of its languages,
-        and the others do without it.
-        """
-        self.check_directions(directions, pivot, source_pack, target_pack)
-        found = direction_lines(corpus, directions, lines=lines, pairs=pairs)
-        translated = self.translate_directions(
-            found, pivot=pivot, source_pack=source_pack, target_pack=target_pack, options=options, on_batch=on_batch
-        )
-        jobs = [
-            (hypotheses, one.references, *one.direction, tokenize) for one, hypotheses in zip(found, translated, strict=True)
-        ]
-        return [
-            Evaluation(scores, one.sources, hypotheses, one.references)
-            for scores, one, hypotheses in zip(score_all(jobs), found, translated, strict=True)
-        ]
-
-    def translate_directions(
-        self,
-        found: Sequence[DirectionLines],
-        *,
-        pivot: str | None = None,
-        source_pack: str | None = None,
-        target_pack: str | None = None,
-        options: SearchOptions | None = None,
-        on_batch: OnBatch | None = None,
-    ) -> list[list[str]]:
-        """The lines of many directions in one go, for each direction in order; what `evaluate` scores."""
-        chosen = self.check_directions([one.direction for one in found], pivot, source_pack, target_pack)
-        requests = [Request(source, *one.direction, pivot, *chosen[one.direction]) for one in found for source in one.sources]
-        try:
-            outputs = iter(self.translate_requests(requests, options, on_batch))
-        except LongLine as error:
-            number, origin = [(number, one.origin) for one in found for number in one.numbers][error.index]
-            raise error.at(f"line {number} of the {requests[error.index].source!r} text of {origin}") from None
-        return [[next(outputs)[0].text for _ in one.sources] for one in found]
-
-    def check_directions(
-        self,
-        directions: Sequence[Direction],
-        pivot: str | None = None,
-        source_pack: str | None = None,
-        target_pack: str | None = None,
-    ) -> dict[Direction, tuple[str | None, str | None]]:
-        """All must be possible; returns the packs that were named for each, where it takes them."""
-        chosen = {
-            direction: (
-                self._pack_named(source_pack, "source", direction.source),
-                self._pack_named(target_pack, "target", direction.target),
-            )
-            for direction in directions
-        }
-        for direction, packs in chosen.items():
-            self.check_direction(*direction, pivot, *packs)
-        return chosen
-
-    def _pack_named(self, name: str | None, side: Side, language: str) -> str | None:
-        """The pack of this name where it is one for the language; a name that no pack of the side has is an error."""
-        if name is None:
-            return None
-        known = [own for own, pack in self.packs.items() if pack.side == side]
-        if name not in known:
-            hint = nearest(name, known) or ";"
-            raise LanguageError(f"there is no {side} pack {name!r}{hint} those here: {', '.join(known) or 'none'}.")
-        return name if language in self.packs[name].languages else None
-
-
-Job = tuple[list[str], list[str], str, str, str | None]
-"""Hypotheses, references, source, target, BLEU's tokeniser."""
-
-
-def score_all(jobs: Sequence[Job]) -> list[DirectionScores]:
-    """Many directions on all cores: chrF of a direction takes longer than its translation on a GPU."""
-    if sum(len(job[0]) for job in jobs) < 20_000 or (os.cpu_count() or 1) < 2:
-        return [_score(job) for job in jobs]
-    with ProcessPoolExecutor(min(len(jobs), os.cpu_count() or 1), mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_score, jobs))
-
-
-def _score(job: Job) -> DirectionScores:
-    hypotheses, references, source, target, tokenize = job
-    return score_direction(hypotheses, references, source=source, target=target, tokenize=tokenize)

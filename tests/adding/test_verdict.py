@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from graftmt.adding.verdict import Verdict, judge, sample_translations
+from graftmt.assessment.directions import Evaluation, evaluate_directions
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
 from graftmt.evaluation import score_direction
 from graftmt.packs import Pack
-from graftmt.translator import Evaluation, Translator
+from graftmt.translator import Translator
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,8 @@ def test_scores_are_those_of_the_translator(base: Base, packs: dict[str, Pack], 
     assert scored(verdict) == {"trained": ["el-en"], "zero-shot": ["el-fr", "el-ru"]}
     translator, options = Translator(base, [packs["el"]]), SearchOptions(beam=1)
     for route in (None, "en"):
-        for found in translator.evaluate(
-            test, [Direction("el", "fr"), Direction("el", "ru")], pairs=5, pivot=route, options=options
+        for found in evaluate_directions(
+            translator, test, [Direction("el", "fr"), Direction("el", "ru")], pairs=5, pivot=route, options=options
         ):
             entry = verdict.scores[found.scores.direction]
             entry = entry["pivot"] if route else entry

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from graftmt.assessment import scoring
+from graftmt.assessment import run, scoring
+from graftmt.assessment.directions import DirectionLines, direction_lines, evaluate_directions, translate_directions
 from graftmt.assessment.report import document
 from graftmt.assessment.run import AssessOptions, chunks, segmented_languages
 from graftmt.base import Base
@@ -20,7 +21,7 @@ from graftmt.decoding import SearchOptions
 from graftmt.errors import GraftError, LanguageError
 from graftmt.model import ModelConfig
 from graftmt.text import Tokenizer, train_subwords
-from graftmt.translator import DirectionLines, Translator, direction_lines
+from graftmt.translator import Translator
 
 
 class Stopped(Exception):
@@ -31,15 +32,14 @@ class Stopped(Exception):
 def translated(toy_translator: Translator, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
     """Hears which directions are translated, chunk by chunk; begun with `["stop"]`, it stops the third chunk."""
     heard: list[list[str]] = []
-    real = Translator.translate_directions
 
-    def listen(self: Translator, found: list[DirectionLines], **options: Any) -> list[list[str]]:
+    def listen(translator: Translator, found: list[DirectionLines], **options: Any) -> list[list[str]]:
         if len(heard) == 3 and heard[0] == ["stop"]:
             raise Stopped
         heard.append([str(one.direction) for one in found])
-        return real(self, found, **options)
+        return translate_directions(translator, found, **options)
 
-    monkeypatch.setattr(Translator, "translate_directions", listen)
+    monkeypatch.setattr(run, "translate_directions", listen)
     yield heard
 
 
@@ -50,7 +50,7 @@ def read(folder: Path) -> dict[str, str]:
 def test_scores_are_those_that_the_translator_gives(assessed, toy_translator: Translator, toy_corpus: Path) -> None:
     found = assessed(None)
     options = SearchOptions(beam=1)
-    peer = toy_translator.evaluate(Corpus.open(toy_corpus, "test"), list(found.scored), lines=6, options=options)
+    peer = evaluate_directions(toy_translator, Corpus.open(toy_corpus, "test"), list(found.scored), lines=6, options=options)
     assert [scored.scores for scored in found.scored.values()] == [evaluation.scores for evaluation in peer]
     assert len(peer) == 12
 
@@ -218,11 +218,11 @@ def test_a_corpus_that_was_segmented_is_scored_without_the_spaces(
 ) -> None:
     read_by_the_model: list[str] = []
 
-    def perfect(self: Translator, found: list[DirectionLines], **options: Any) -> list[list[str]]:
+    def perfect(translator: Translator, found: list[DirectionLines], **options: Any) -> list[list[str]]:
         read_by_the_model.extend(line for one in found for line in one.sources)
         return [one.references for one in found]
 
-    monkeypatch.setattr(Translator, "translate_directions", perfect)
+    monkeypatch.setattr(run, "translate_directions", perfect)
     found = assessed(tmp_path / "joined", "en-zh,zh-en", corpus=segmented, translator=chinese, tokenize="none")
     assert read_by_the_model == [*ENGLISH, *CHINESE], "what goes into the model stays segmented"
     assert found.facts["desegmented"] == ["zh"]

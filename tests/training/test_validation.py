@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from graftmt.assessment.directions import evaluate_directions
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
 from graftmt.errors import DataError
@@ -23,8 +24,8 @@ def test_the_best_validation_is_what_the_finished_base_scores(toy_run: Path, toy
 
     translator = Translator(toy_run / "base")
     directions = [Direction("en", "xa"), Direction("xb", "en")]
-    found = translator.evaluate(
-        Corpus.open(toy_corpus, "valid"), directions, lines=10, options=SearchOptions(beam=1, batch_tokens=100)
+    found = evaluate_directions(
+        translator, Corpus.open(toy_corpus, "valid"), directions, lines=10, options=SearchOptions(beam=1, batch_tokens=100)
     )
     for evaluation in found:
         scores = best["directions"][evaluation.scores.direction]

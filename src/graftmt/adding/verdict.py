@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from graftmt.assessment.directions import Evaluation, evaluate_directions
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.packs import Pack
 from graftmt.progress import progress
 from graftmt.training.packs import with_lines
-from graftmt.translator import Evaluation, Translator
+from graftmt.translator import Translator
 
 ZERO_SHOT = 4
 """Directions that were not trained and are scored, unless all are asked for."""
@@ -82,11 +83,11 @@ def judge(
     options = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(base.model.device.type))
     pivot = next((name for name in partners if name in base.languages), None)
     with progress("judging", 0, quiet=quiet) as report:
-        found = translator.evaluate(
-            corpus, [*trained, *watched], pairs=lines, options=options, on_batch=lambda n: report.update(n, "lines")
+        found = evaluate_directions(
+            translator, corpus, [*trained, *watched], pairs=lines, options=options, on_batch=lambda n: report.update(n, "lines")
         )
         through = (
-            translator.evaluate(corpus, watched, pairs=lines, options=options, pivot=pivot)
+            evaluate_directions(translator, corpus, watched, pairs=lines, options=options, pivot=pivot)
             if watched and pivot is not None
             else []
         )

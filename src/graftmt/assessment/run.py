@@ -12,6 +12,7 @@ from typing import Any
 
 import sacrebleu
 
+from graftmt.assessment.directions import DirectionLines, check_directions, direction_lines, translate_directions
 from graftmt.assessment.folder import EvaluationFolder, digest
 from graftmt.assessment.off_target import Judge, floors
 from graftmt.assessment.scoring import Scored, Scorer, ScoringJob, scorer
@@ -22,7 +23,7 @@ from graftmt.evaluation.metrics import bleu_metric, default_tokenizer
 from graftmt.files import exclusive, read_json
 from graftmt.prepare.segmentation import desegment, is_chinese
 from graftmt.progress import progress
-from graftmt.translator import DirectionLines, Translator, direction_lines
+from graftmt.translator import Translator
 
 CHUNK_BATCHES = 32
 """Directions are translated together until they fill about so many batches: a kill costs one chunk, full batches save time."""
@@ -73,7 +74,7 @@ class Assessment:
 
 def assess(translator: Translator, corpus: Corpus, options: AssessOptions) -> Assessment:
     """Translates what is missing, scores what is not scored; with an `output` folder, all that is done is kept in it."""
-    translator.check_directions(options.directions, options.through, options.source_pack, options.target_pack)
+    check_directions(translator, options.directions, options.through, options.source_pack, options.target_pack)
     new = new_languages(translator, options)
     joined = segmented_languages(corpus, options)
     tokenizers = {target: options.tokenize or default_tokenizer(target) for _, target in options.directions}
@@ -126,7 +127,8 @@ def _translate(
             report.update(done + number, "lines")
 
         for chunk in chunks(missing, translator.base.languages, options.search):
-            translations = translator.translate_directions(
+            translations = translate_directions(
+                translator,
                 chunk,
                 pivot=options.through,
                 source_pack=options.source_pack,

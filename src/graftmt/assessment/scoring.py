@@ -32,7 +32,8 @@ class ScoringJob:
     target: str
     hypotheses: list[str]
     references: list[str]
-    tokenize: str
+    tokenize: str | None
+    """BLEU's tokeniser; by target language where there is none."""
 
     def score(self, judge: Judge | None) -> Scored:
         scores = score_direction(

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graftmt.adding.verdict import Verdict, sample_translations
+from graftmt.assessment.directions import Evaluation
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.errors import CheckpointError, ConfigError
 from graftmt.packs import Pack, Side, save_pack
 from graftmt.training import PackConfig, PackDataConfig, StageConfig, SubwordConfig, ValidationConfig, train_pack
-from graftmt.translator import Evaluation
 
 Say = Callable[[str], None]
 

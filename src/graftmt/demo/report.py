@@ -14,6 +14,7 @@ import torch
 
 from graftmt.adding.verdict import sample_translations
 from graftmt.adding.verification import Verification
+from graftmt.assessment.directions import Evaluation
 from graftmt.base import Base
 from graftmt.evaluation import averages, plot_curves, plot_matrix, score_table
 from graftmt.evaluation.tables import Column, Table
@@ -21,7 +22,6 @@ from graftmt.files import write_json, write_text
 from graftmt.packs import Pack
 from graftmt.packs.storage import read_pack_document
 from graftmt.training.journal import read_log
-from graftmt.translator import Evaluation
 
 Route = Literal["base", "source pack", "target pack", "composition", "pivot"]
 

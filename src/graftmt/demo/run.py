@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.adding.verification import verify
+from graftmt.assessment.directions import Evaluation, evaluate_directions
 from graftmt.base import Base, choose_device
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, Direction, select_directions
@@ -31,7 +32,7 @@ from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_folder
 from graftmt.progress import progress
 from graftmt.training import TrainConfig, train_base
-from graftmt.translator import Evaluation, Translator
+from graftmt.translator import Translator
 
 Say = Callable[[str], None]
 
@@ -255,7 +256,8 @@ class Story:
         search = SearchOptions(beam=options.beam, max_length=120, batch_tokens=batch_tokens_for(self.base.model.device.type))
         total = options.test_lines * len(directions)
         with progress("translating", total, quiet=options.quiet or total < 1000) as report:
-            return translator.evaluate(
+            return evaluate_directions(
+                translator,
                 self.test,
                 directions,
                 lines=options.test_lines,

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import torch
 
+from graftmt.assessment.directions import Evaluation, evaluate_directions
 from graftmt.base import Base, choose_device
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, Direction
@@ -26,7 +27,7 @@ from graftmt.files import read_json, write_json
 from graftmt.packs import Side, load_pack
 from graftmt.text import train_subwords
 from graftmt.training import PackConfig, PackDataConfig, StageConfig, SubwordConfig, ValidationConfig, train_pack
-from graftmt.translator import Evaluation, Translator
+from graftmt.translator import Translator
 
 Say = Callable[[str], None]
 
@@ -180,7 +181,7 @@ def _evaluate(
 ) -> list[Evaluation]:
     corpus = Corpus.open(config.corpus, config.split)
     options = SearchOptions(beam=config.beam, batch_tokens=batch_tokens_for(translator.base.model.device.type))
-    return translator.evaluate(corpus, directions, lines=config.lines, options=options, pivot=pivot)
+    return evaluate_directions(translator, corpus, directions, lines=config.lines, options=options, pivot=pivot)
 
 
 def _figures(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graftmt.assessment.directions import direction_lines
 from graftmt.assessment.run import AssessOptions, assess
 from graftmt.data import Corpus, Direction
 from graftmt.data.corpus import read_lines
@@ -15,7 +16,7 @@ from graftmt.evaluation import DirectionScores, averages, score_direction
 from graftmt.evaluation.matrix import label
 from graftmt.experiments.profiles import Profile
 from graftmt.files import write_text
-from graftmt.translator import Translator, direction_lines
+from graftmt.translator import Translator
 
 DIGITS = 3
 

@@ -1,0 +1,54 @@
+"""Whole directions are translated as their lines are, each by its route."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftmt.assessment import scoring
+from graftmt.assessment.directions import evaluate_directions
+from graftmt.base import Base
+from graftmt.data import Corpus, Direction
+from graftmt.decoding import SearchOptions
+from graftmt.packs import Pack
+from graftmt.translator import Translator
+
+OPTIONS = SearchOptions(beam=2, n_best=2, max_length=6)
+
+
+@pytest.fixture(scope="module")
+def translator(
+    graft_base: Callable[..., Path], train_graft: Callable[..., Pack], tmp_path_factory: pytest.TempPathFactory
+) -> Translator:
+    """With packs that are trained for a moment, so that each does something of its own."""
+    base, folder = Base.load(graft_base()), tmp_path_factory.mktemp("directions")
+    greek = train_graft(folder / "el", base, "source", "embed + enc-adapters-all(4)", languages=("el",), steps=5)
+    ukrainian = train_graft(folder / "uk", base, "target", "embed + parallel-dec-adapters-all(4)", languages=("uk",), steps=5)
+    return Translator(base, [greek, ukrainian])
+
+
+def test_directions_are_evaluated_by_route(translator: Translator, graft_corpus: Path) -> None:
+    corpus = Corpus.open(graft_corpus, "test")
+    directions = [Direction("el", "en"), Direction("en", "fr"), Direction("el", "uk")]
+    direct = evaluate_directions(translator, corpus, directions, lines=4, options=OPTIONS)
+    pivoted = evaluate_directions(translator, corpus, directions, lines=4, options=OPTIONS, pivot="en")
+    for direction, found, other in zip(directions, direct, pivoted, strict=True):
+        assert found.sources == other.sources == corpus.texts([direction.source], 4)[direction.source]
+        assert found.references == corpus.texts([direction.target], 4)[direction.target]
+        options: dict[str, Any] = {"source": direction.source, "target": direction.target, "options": OPTIONS}
+        assert found.hypotheses == translator.translate(found.sources, **options)
+        assert other.hypotheses == translator.translate(found.sources, pivot="en", **options)
+
+
+def test_processes_of_their_own_give_the_same_scores(
+    translator: Translator, graft_corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, directions = Corpus.open(graft_corpus, "test"), [Direction("el", "en"), Direction("en", "fr")]
+    alone = evaluate_directions(translator, corpus, directions, lines=4, options=OPTIONS)
+    monkeypatch.setattr(scoring, "FEWEST_LINES", 1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert evaluate_directions(translator, corpus, directions, lines=4, options=OPTIONS) == alone
