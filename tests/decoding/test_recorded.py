@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
 
-from graftmt.decoding import Hypothesis, SearchOptions, beam_search, greedy_search, recorded
+from graftmt.decoding import Hypothesis, SearchOptions, beam_search, greedy_search, recorded, search
+from graftmt.decoding.packing import PaddedProjection
 from graftmt.decoding.recorded import FIRST_ROOM, next_room, recorded_search
-from graftmt.model import Transformer
+from graftmt.model import Transformer, named_size
 
 END, PADDING = 2, 1
 FORBIDDEN = [0, 1, 3]
@@ -69,3 +72,45 @@ def test_long_outputs_and_many_sentences_change_the_shapes(
 
 def test_rooms_grow_by_halves_and_thirds() -> None:
     assert sorted({next_room(tokens) for tokens in range(1, 200)}) == [16, 24, 32, 48, 64, 96, 128, 192, 256]
+
+
+@pytest.mark.parametrize(("rows", "beam"), [(12, 8), (20, 10)])
+def test_rows_that_only_fill_up_are_never_read(rows: int, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fewer tokens allowed than a beam looks at, as on a GPU."""
+    torch.manual_seed(1)
+    model = Transformer.build(named_size("tiny"), rows).eval()
+    padded = copy.copy(model)
+    padded._modules = {**model._modules, "projection": PaddedProjection(model.projection)}
+
+    def maxima(scores: torch.Tensor, allowed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return scores.masked_fill(~allowed, -torch.inf).view(len(scores), -1, 64).amax(2), scores.logsumexp(1)
+
+    source, prefix, limits = torch.randint(4, rows, (3, 8)), torch.full((3, 1), END), torch.tensor([20, 30, 40])
+    options = SearchOptions(beam=beam)
+    expected = beam_search(model, source, prefix, options, limits=limits, end=END, forbidden=FORBIDDEN)
+    monkeypatch.setattr(search, "can_take_maxima", lambda scores: True)
+    monkeypatch.setattr(search, "group_maxima", maxima)
+    assert_same(recorded_search(padded, source, prefix, options, limits=limits, end=END, forbidden=FORBIDDEN), expected)
+
+
+def test_a_model_without_numbers_still_gives_a_hypothesis() -> None:
+    model = Transformer.build(named_size("tiny"), 100).eval()
+    with torch.no_grad():
+        model.projection.weight[50] = torch.inf
+    source, prefix = torch.randint(4, 40, (2, 5)), torch.full((2, 1), END)
+    found = recorded_search(model, source, prefix, SearchOptions(beam=1), limits=torch.tensor([5, 6]), end=END)
+    assert [len(one) for one in found] == [1, 1]
+
+
+def test_threads_search_at_the_same_time(model: Transformer, sources: list[list[int]]) -> None:
+    options = SearchOptions(beam=3, max_length=40, length_ratio=50)
+    parts = [arguments(sources[start : start + 20], [END], options) for start in range(0, 120, 20)]
+
+    def found(part: tuple[torch.Tensor, ...]) -> list[list[Hypothesis]]:
+        source, prefixes, limits = part
+        return recorded_search(model, source, prefixes, options, limits=limits, end=END)
+
+    expected = [found(part) for part in parts]
+    with ThreadPoolExecutor(4) as pool:
+        for one, other in zip(pool.map(found, parts), expected, strict=True):
+            assert_same(one, other)

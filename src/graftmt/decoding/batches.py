@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 
 import torch
 
 from graftmt.decoding.options import Hypothesis, SearchOptions
 from graftmt.decoding.packing import packed
-from graftmt.decoding.recorded import MULTIPLE, recorded_search
+from graftmt.decoding.recorded import MULTIPLE, ONE_AT_A_TIME, recorded_search
 from graftmt.decoding.search import beam_search, greedy_search
 from graftmt.model import Transformer
 
@@ -32,23 +33,39 @@ def search_all(
 
     `prefixes[i]` is what the decoder starts from for source i; all have one length, so directions mix freely in a batch.
     `on_batch` hears how many are done. `record`: on a GPU, steps are recorded and replayed, which finds the same. A batch that
-    does not fit in the memory of a GPU is tried again in halves, and all that follow are no larger.
+    does not fit in the memory of a GPU is tried again in halves, and none that follow have more tokens than these.
     """
+    with torch.cuda.device(model.device) if model.device.type == "cuda" else nullcontext():
+        return _search_all(model, sources, prefixes, options, end, forbidden, on_batch, record)
+
+
+def _search_all(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    prefixes: Sequence[Sequence[int]],
+    options: SearchOptions,
+    end: int,
+    forbidden: Sequence[int],
+    on_batch: Callable[[int], None] | None,
+    record: bool,
+) -> list[list[Hypothesis]]:
     on_gpu = model.device.type == "cuda"
     if on_gpu or len(sources) * options.beam >= WORTH_PACKING:
         model = packed(model)
     search = recorded_search if on_gpu and record else greedy_search if options.beam == 1 else beam_search
     results: list[list[Hypothesis]] = [[] for _ in sources]
     waiting = deque(length_batches([len(source) for source in sources], options))
-    most, done = len(sources), 0
+    most: int | None = None
+    """Tokens of a batch, padding included; known after one that did not fit."""
+    done = 0
     while waiting:
         rows = waiting.popleft()
-        if len(rows) > most:
-            waiting.extendleft([rows[most:], rows[:most]])
-            continue
         longest = max(len(sources[row]) for row in rows)
         if on_gpu:
             longest += -longest % MULTIPLE
+        if most is not None and len(rows) > (fitting := max(1, most // longest)):
+            waiting.extendleft([rows[fitting:], rows[:fitting]])
+            continue
         padded = [[*sources[row], *[model.config.padding_id] * (longest - len(sources[row]))] for row in rows]
         source = torch.tensor(padded, device=model.device)
         prefix = torch.tensor([prefixes[row] for row in rows], device=model.device)
@@ -60,8 +77,9 @@ def search_all(
             if len(rows) == 1:
                 raise
         if found is None:  # here, since an error that is being handled holds on to what filled the memory
-            torch.cuda.empty_cache()
-            most = -(-len(rows) // 2)
+            with ONE_AT_A_TIME:
+                torch.cuda.empty_cache()
+            most = -(-len(rows) // 2) * longest
             waiting.appendleft(rows)
             continue
         for row, hypotheses in zip(rows, found, strict=True):

@@ -7,6 +7,7 @@ moment at which shapes change anyway: when the outputs need more room, or most s
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import torch
@@ -18,6 +19,9 @@ from graftmt.model import Transformer
 from graftmt.model.attention import SlotCache, Slots
 from graftmt.model.layers import LayerCache
 from graftmt.model.transformer import DecoderState
+
+ONE_AT_A_TIME = threading.Lock()
+"""Only one thread of a process may record; all of them use one GPU, so that little is lost."""
 
 FIRST_ROOM = 16
 """Tokens. Room grows from it by halves and thirds in turn: 16, 24, 32, 48, 64 …"""
@@ -47,15 +51,16 @@ def recorded_search(
     forbidden: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
     """What `beam_search` finds (with a beam of 1, `greedy_search`), sooner on a GPU."""
-    board = _Board(model, source, prefix, options, limits, end, forbidden)
     results: list[list[Hypothesis]] = [[] for _ in range(source.shape[0])]
-    while True:
-        board.play()
-        board.beams.collect(board.done, results, options.n_best)
-        kept = (~board.done).nonzero().flatten()
-        if not len(kept):
-            return results
-        board.move(kept)
+    with ONE_AT_A_TIME:
+        board = _Board(model, source, prefix, options, limits, end, forbidden)
+        while True:
+            board.play()
+            board.beams.collect(board.done, results, options.n_best)
+            kept = (~board.done).nonzero().flatten()
+            if not len(kept):
+                return results
+            board.move(kept)
 
 
 def next_room(tokens: int) -> int:
@@ -85,7 +90,7 @@ class _Board:
         self.prefix = prefix.shape[1]
         self.fed = 0
         """Tokens of each hypothesis that went into the decoder; the device has the same number in its slots."""
-        self.table = model.positions.reserve(self.prefix + self.longest)  # held: a recorded step reads it where it lies
+        model.positions.reserve(self.prefix + self.longest)  # before anything is recorded
         self.state = _start(model, source, self.beam, self._room())
         self.beams = Beams(source.shape[0], self.beam, self._room(), end, source.device)
         self.done = torch.zeros(source.shape[0], dtype=torch.bool, device=source.device)
@@ -140,8 +145,8 @@ class _Board:
 
     def _record(self) -> None:
         """Nothing runs meanwhile; other threads may go on using the GPU."""
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
+        graph, beside = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.last.device)
+        with torch.cuda.graph(graph, pool=self.pool, stream=beside, capture_error_mode="thread_local"):
             self._step()
         self.graph = graph
 

@@ -38,7 +38,8 @@ class Forbidden:
                 self.allowed = scores.new_ones(scores.shape[1], dtype=torch.bool).index_fill_(0, self.tokens, False)
             maxima, totals = group_maxima(scores, self.allowed)
             best, tokens = top_by_groups(scores, maxima, self.allowed, count)
-            return best - totals[:, None], tokens
+            # Where fewer are allowed than asked for: a token that there is, never one of the rows that only fill up.
+            return best - totals[:, None], tokens.masked_fill(best == NEVER, 0)
         best, tokens = self.log_probabilities(scores).topk(count, dim=1)
         return best, tokens
 
@@ -196,8 +197,8 @@ class Beams:
         for sentence, rows, lengths, scores in zip(names, *best, strict=True):
             results[sentence] = [
                 _hypothesis(row[:length], score, self.end)
-                for row, length, score in zip(rows, lengths, scores, strict=True)
-                if score > NEVER
+                for number, (row, length, score) in enumerate(zip(rows, lengths, scores, strict=True))
+                if number == 0 or score > NEVER  # one at least, also of a model that gives no numbers
             ]
 
     def keep(self, sentences: Tensor) -> None:

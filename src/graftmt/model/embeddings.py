@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+_GROWING = threading.Lock()
+"""Several threads translate with one model."""
 
 
 def sinusoidal_positions(length: int, dim: int, first: int) -> Tensor:
@@ -25,6 +29,7 @@ class Positions(nn.Module):
     def __init__(self, dim: int, first: int, length: int = 512) -> None:
         super().__init__()
         self.dim, self.first = dim, first
+        self.older: list[Tensor] = []
         # Always real memory, also while a model is built on the meta device to be filled from a file.
         with torch.device("cpu"):
             self.register_buffer("table", sinusoidal_positions(length, dim, first), persistent=False)
@@ -37,12 +42,18 @@ class Positions(nn.Module):
         return x + self.reserve(end)[start:end].to(x.dtype)
 
     def reserve(self, length: int) -> Tensor:
-        """The table, with at least so many positions."""
-        table = self.table  # read once: another thread may put a longer or, having begun earlier, a shorter one in its place
-        if length > table.shape[0]:
-            table = sinusoidal_positions(max(length, 2 * table.shape[0]), self.dim, self.first).to(table)
-            self.table = table
-        return table
+        """The table, with at least so many positions. It never becomes shorter, and one that was replaced stays in memory:
+        a step that was recorded as a CUDA graph reads it where it lies."""
+        table = self.table
+        if length <= table.shape[0]:
+            return table
+        with _GROWING:
+            table = self.table
+            if length > table.shape[0]:
+                self.older.append(table)
+                table = sinusoidal_positions(max(length, 2 * table.shape[0]), self.dim, self.first).to(table)
+                self.table = table
+            return table
 
     def at(self, x: Tensor, numbers: Tensor, longest: int) -> Tensor:
         """x (…, N, D) → x plus the positions that `numbers` (N,) name, all below `longest`: for packed sentences."""

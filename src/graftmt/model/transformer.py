@@ -16,7 +16,7 @@ from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
 from graftmt.model.packed_kernels import tiles_of
 
 HALF_RESIDUALS = True
-"""Whether packed training under autocast keeps the sums between layers in bf16 too. For benchmarks to switch."""
+"""Whether packed training of a pre-norm model on a GPU keeps the sums between layers in bf16 too. For benchmarks to switch."""
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,9 @@ class Transformer(nn.Module):
         embedded = embedding(tokens.ids) * self.scale
         embedded = self.positions.at(embedded, tokens.positions, tokens.longest)
         x: Tensor = self.dropout(embedded)[None]
-        device = x.device.type
         # What the layers add up has the type of what they begin with: half the bytes to read and write between products.
-        return x.to(torch.get_autocast_dtype(device)) if HALF_RESIDUALS and torch.is_autocast_enabled(device) else x
+        half = HALF_RESIDUALS and x.is_cuda and self.config.norm == "pre" and torch.is_autocast_enabled("cuda")
+        return x.to(torch.get_autocast_dtype("cuda")) if half else x
 
     def start(self, memory: Tensor, memory_mask: Tensor | None, *, beam: int, capacity: int) -> DecoderState:
         """The state with which `step` begins."""

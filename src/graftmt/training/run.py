@@ -88,6 +88,8 @@ def set_up_torch(device: str, threads: int) -> None:
     # Almost every batch has a shape of its own: without this the allocator keeps a block for each and runs out of them.
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     if device.startswith("cuda"):
+        if ":" in device:
+            torch.cuda.set_device(device)  # kernels of ours and recorded steps go to the current one
         torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
 
 
