@@ -102,16 +102,7 @@ def _mix_packed(
 
 
 @_mix_packed.register_fake
-def _(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    of_query: Tensor,
-    of_key: Tensor,
-    key_ranges: Tensor,
-    query_ranges: Tensor,
-    causal: bool,
-) -> tuple[Tensor, Tensor]:
+def _(queries: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
     return _like_tokens(queries), queries.new_empty(queries.shape[1], queries.shape[2], dtype=torch.float32)
 
 
@@ -154,20 +145,8 @@ def _mix_packed_backward(
 
 
 @_mix_packed_backward.register_fake
-def _(
-    gradient: Tensor,
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    result: Tensor,
-    totals: Tensor,
-    of_query: Tensor,
-    of_key: Tensor,
-    key_ranges: Tensor,
-    query_ranges: Tensor,
-    causal: bool,
-    for_keys: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+def _(gradient: Tensor, queries: Tensor, keys: Tensor, values: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+    *_, for_keys = others
     if not for_keys:
         return _like_tokens(queries), keys.new_empty(0), values.new_empty(0)
     return _like_tokens(queries), _like_tokens(keys), _like_tokens(values)
@@ -184,22 +163,9 @@ def _gradients(ctx: Any, gradient: Tensor | None, _: Tensor | None) -> tuple[Ten
     nothing = (None,) * 5
     if gradient is None:
         return (None, None, None, *nothing)
-    queries, keys, values, of_query, of_key, key_ranges, query_ranges, result, totals = ctx.saved_tensors
+    queries, keys, values, *tiles, result, totals = ctx.saved_tensors
     for_keys = ctx.needs_input_grad[1] or ctx.needs_input_grad[2]
-    found = torch.ops.graftmt.mix_packed_backward(
-        gradient,
-        queries,
-        keys,
-        values,
-        result,
-        totals,
-        of_query,
-        of_key,
-        key_ranges,
-        query_ranges,
-        ctx.causal,
-        for_keys,
-    )
+    found = torch.ops.graftmt.mix_packed_backward(gradient, queries, keys, values, result, totals, *tiles, ctx.causal, for_keys)
     return (found[0], *(found[1:] if for_keys else (None, None)), *nothing)
 
 
