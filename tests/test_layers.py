@@ -27,7 +27,7 @@ LAYER_OF = {member: layer for layer, members in enumerate(LAYERS) for member in 
 OPEN_LAYERS = (0, len(LAYERS) - 1)
 
 CORE_PACKAGES = {"torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "yaml", "typer", "rich"}
-BESIDE_TORCH = {("model", "kernels"): {"triton"}, ("model", "packed_kernels"): {"triton"}, ("decoding", "kernels"): {"triton"}}
+BESIDE_TORCH = {("model", "compiled"): {"triton"}}
 """What torch for CUDA brings along, where the import is guarded."""
 NOT_CORE = {("prepare",), ("augmentation",), ("demo",), ("evaluation", "plots"), ("interop",), ("server",)}
 

@@ -97,7 +97,7 @@ def run(
 
     graftmt experiment run docs --figures 4 --corpus corpus --base 4=runs/docs-base/base packs.source.steps=600
     """
-    from graftmt.experiments.listing import check_settings, job_states, refusal
+    from graftmt.experiments.listing import job_states
     from graftmt.experiments.making import RunOptions
     from graftmt.experiments.planning import make_plan
     from graftmt.experiments.profiles import load_profile
@@ -118,9 +118,9 @@ def run(
             print(json.dumps({"output": str(folder), "jobs": jobs}, ensure_ascii=False))
         else:
             _show_jobs(chosen, jobs)
-            _show_refusal(refusal(chosen, plan, store))
+            _show_refusal(store.refusal(plan.jobs, chosen))
         return
-    check_settings(chosen, plan, store)
+    store.check_settings(plan.jobs, chosen)
     text = _corpus(chosen, corpus, folder, say)
     if chosen.corpus.provided == "demo" and DEMO_BASE not in bases:
         bases[DEMO_BASE] = _demo_base(folder, say)
@@ -180,7 +180,7 @@ def list_rows(
     Example: graftmt experiment list docs --tables 2,3,4 --languages el,uk
     """
     from graftmt.experiments import definitions
-    from graftmt.experiments.listing import job_states, refusal, row_states
+    from graftmt.experiments.listing import job_states, row_states
     from graftmt.experiments.planning import make_plan
     from graftmt.experiments.profiles import load_profile
     from graftmt.experiments.store import Store
@@ -203,7 +203,7 @@ def list_rows(
         )
     else:
         _show_rows(chosen, found, jobs, store.folder)
-        _show_refusal(refusal(chosen, plan, store))
+        _show_refusal(store.refusal(plan.jobs, chosen))
 
 
 app.command("report")(experiment_report.report)

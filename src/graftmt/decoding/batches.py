@@ -35,21 +35,8 @@ def search_all(
     `on_batch` hears how many are done. `record`: on a GPU, steps are recorded and replayed, which finds the same. A batch that
     does not fit in the memory of a GPU is tried again in halves, and none that follow have more tokens than these.
     """
-    with torch.cuda.device(model.device) if model.device.type == "cuda" else nullcontext():
-        return _search_all(model, sources, prefixes, options, end, forbidden, on_batch, record)
-
-
-def _search_all(
-    model: Transformer,
-    sources: Sequence[Sequence[int]],
-    prefixes: Sequence[Sequence[int]],
-    options: SearchOptions,
-    end: int,
-    forbidden: Sequence[int],
-    on_batch: Callable[[int], None] | None,
-    record: bool,
-) -> list[list[Hypothesis]]:
     on_gpu = model.device.type == "cuda"
+    there = torch.cuda.device(model.device) if on_gpu else nullcontext()  # kernels of ours go to the current device
     if on_gpu or len(sources) * options.beam >= WORTH_PACKING:
         model = packed(model)
     search = recorded_search if on_gpu and record else greedy_search if options.beam == 1 else beam_search
@@ -72,7 +59,8 @@ def _search_all(
         limits = torch.tensor([options.limit(len(sources[row])) for row in rows], device=model.device)
         found: list[list[Hypothesis]] | None = None
         try:
-            found = search(model, source, prefix, options, limits=limits, end=end, forbidden=forbidden)
+            with there:
+                found = search(model, source, prefix, options, limits=limits, end=end, forbidden=forbidden)
         except torch.OutOfMemoryError:
             if len(rows) == 1:
                 raise

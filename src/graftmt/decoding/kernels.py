@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # torch for CPUs
-    triton = None
+from graftmt.model.compiled import kernel, tl, triton
 
 GROUP = 64
 AT_ONCE = 2048
@@ -32,11 +26,7 @@ def group_maxima(scores: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
     return maxima, totals
 
 
-def _kernel(function: Any) -> Any:
-    return function if triton is None else triton.jit(function)
-
-
-@_kernel
+@kernel
 def _group_maxima(  # type: ignore[no-untyped-def]
     scores_at, allowed_at, maxima_at, totals_at, stride, width, GROUPS: tl.constexpr, GROUP: tl.constexpr
 ):

@@ -69,14 +69,21 @@ class PaddedProjection(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x (rows, D) → scores in fp32 at least: rounded to bf16, many of the best would be equal."""
-        if x.is_cuda and self.weight.dtype in HALF:
-            scores = torch.mm(x.to(self.weight.dtype), self.weight.t(), out_dtype=torch.float32)
-        else:
-            scores = F.linear(x, self.weight)
+        scores = full_product(x, self.weight)
         if self.bias is not None:
             scores[:, : self.rows] += self.bias.to(scores.dtype)
         scores[:, self.rows :] = -torch.inf
         return scores
+
+
+def full_product(x: Tensor, weight: Tensor) -> Tensor:
+    """x (…, D) and weight (V, D) → (…, V), in fp32 where the weight is in half precision."""
+    if weight.dtype not in HALF:
+        return F.linear(x, weight)
+    if not x.is_cuda:  # no kernel for it
+        return F.linear(x.float(), weight.float())
+    product = torch.mm(x.flatten(0, -2).to(weight.dtype), weight.t(), out_dtype=torch.float32)
+    return product.view(*x.shape[:-1], -1)
 
 
 def with_full_sums(model: Transformer) -> Transformer:
@@ -139,10 +146,7 @@ class FullLinear(nn.Module):
         self.weight, self.bias = linear.weight.detach(), linear.bias.detach().float()
 
     def forward(self, x: Tensor) -> Tensor:
-        if not x.is_cuda:  # no kernel for it
-            return F.linear(x.float(), self.weight.float(), self.bias)
-        product = torch.mm(x.flatten(0, -2).to(self.weight.dtype), self.weight.t(), out_dtype=torch.float32)
-        return product.view(*x.shape[:-1], -1) + self.bias
+        return full_product(x, self.weight) + self.bias
 
 
 def _can_be_packed(model: Transformer) -> bool:

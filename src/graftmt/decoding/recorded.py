@@ -8,7 +8,7 @@ moment at which shapes change anyway: when the outputs need more room, or most s
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -108,9 +108,7 @@ class _Board:
         """Steps until all are done, room is used up, or it pays to go on with fewer sentences."""
         steps = min(self._slots.room, self.prefix + self.longest - 1) - self.fed
         self._step()  # as it is: what runs first in a new shape may do things that cannot be recorded
-        recorded = self.pool is not None and steps > WORTH_RECORDING
-        if recorded:
-            self._record()
+        step = self._recorded() if self.pool is not None and steps > WORTH_RECORDING else self._step
         for number in range(1, steps):
             if number % STEPS_BETWEEN_LOOKS == 0:
                 going = len(self.done) - int(self.done.sum())
@@ -118,10 +116,7 @@ class _Board:
                 if not going or few:
                     steps = number
                     break
-            if recorded and self.graph is not None:
-                self.graph.replay()
-            else:
-                self._step()
+            step()
         self.fed += steps
 
     def move(self, kept: Tensor) -> None:
@@ -143,12 +138,13 @@ class _Board:
         assert isinstance(cache, SlotCache)
         return cache.slots
 
-    def _record(self) -> None:
-        """Nothing runs meanwhile; other threads may go on using the GPU."""
+    def _recorded(self) -> Callable[[], None]:
+        """The step as one launch. Nothing runs while it is recorded; other threads may go on using the GPU."""
         graph, beside = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.last.device)
         with torch.cuda.graph(graph, pool=self.pool, stream=beside, capture_error_mode="thread_local"):
             self._step()
         self.graph = graph
+        return graph.replay
 
     def _step(self) -> None:
         """The next token of every hypothesis. Everything it changes it changes in place."""

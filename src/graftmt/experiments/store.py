@@ -28,6 +28,9 @@ from graftmt.files import read_json, write_json
 
 Result = dict[str, Any]
 
+NAMED = 3
+"""Files that are named with what differs; the others are counted."""
+
 
 @dataclass(frozen=True)
 class Store:
@@ -93,18 +96,37 @@ class Store:
     def is_done(self, job: Job, profile: Profile) -> bool:
         return self.read(job) is not None and not self.missing(job, profile)
 
-    def check_settings(self, jobs: Sequence[Job], profile: Profile) -> None:
-        """Results that were made in another way are not mixed with new ones."""
+    def made_otherwise(self, jobs: Sequence[Job], profile: Profile) -> dict[Job, str]:
+        """Jobs whose result was made with other settings → what differs: neither done nor to be done again unasked."""
+        found = {}
         for job in jobs:
             result = self.read(job)
-            if result is None:
-                continue
-            changed = other_settings(result["settings"], settings_of(profile, job))
-            if changed:
-                raise ConfigError(
-                    f"{self.path(job)} was made with other settings ({changed}). Give those it was made "
-                    "with, another --output folder, or delete the file to have the job done again."
-                )
+            if result is not None and (changed := other_settings(result["settings"], settings_of(profile, job))):
+                found[job] = changed
+        return found
+
+    def refusal(self, jobs: Sequence[Job], profile: Profile) -> str:
+        """Why the jobs cannot be done, and what to do; nothing where they can."""
+        found = self.made_otherwise(jobs, profile)
+        if not found:
+            return ""
+        lines = [f"  {self.path(job).name}: {changed}" for job, changed in list(found.items())[:NAMED]]
+        more = [f"  and {len(found) - NAMED} more, which --dry-run names"] if len(found) > NAMED else []
+        count, them = (f"{len(found)} results", "these files") if len(found) > 1 else ("1 result", "this file")
+        verb = "were" if len(found) > 1 else "was"
+        return "\n".join(
+            [
+                f"{count} in {self.folder / 'results'} {verb} made with other settings than those given now:",
+                *lines,
+                *more,
+                f"Give the settings of then, or another --output folder, or delete {them} to have the work done again.",
+            ]
+        )
+
+    def check_settings(self, jobs: Sequence[Job], profile: Profile) -> None:
+        """Results that were made in another way are not mixed with new ones; all of them are named at once."""
+        if message := self.refusal(jobs, profile):
+            raise ConfigError(message)
 
     def expected(self, profile: Profile) -> dict[str, float]:
         """Kind of job → minutes that such jobs took here or, where there are none yet, that the profile says."""

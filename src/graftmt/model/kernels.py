@@ -6,16 +6,10 @@ of what it could read is masked: later positions, padding. Needs Triton, which c
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # torch for CPUs
-    triton = None
+from graftmt.model.compiled import kernel, tl, triton
 
 MOST_QUERIES = 16
 KEYS = 64
@@ -65,11 +59,7 @@ def mix_few(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) 
     return result
 
 
-def _kernel(function: Any) -> Any:
-    return function if triton is None else triton.jit(do_not_specialize=["keys_given"])(function)
-
-
-@_kernel
+@kernel(do_not_specialize=["keys_given"])  # type: ignore[untyped-decorator]
 def _mix_few(  # type: ignore[no-untyped-def]
     queries_at,
     keys_at,

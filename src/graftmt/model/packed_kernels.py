@@ -12,11 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # torch for CPUs
-    triton = None
+from graftmt.model.compiled import kernel, tl, triton
 
 TILE = 64
 
@@ -191,17 +187,13 @@ def _constants(dim: int, causal: bool) -> dict[str, Any]:
 # Kernels: one tile of one head each
 
 
-def _kernel(function: Any) -> Any:
-    return function if triton is None else triton.jit(function)
-
-
-@_kernel
+@kernel
 def _rows(at, stride, tokens, count, places):  # type: ignore[no-untyped-def]
     """Tokens' numbers as a matrix; zeros beyond the end."""
     return tl.load(at + tokens[:, None] * stride + places[None, :], mask=(tokens < count)[:, None], other=0.0)
 
 
-@_kernel
+@kernel
 def _seen(query_tokens, key_tokens, query_sentence, key_sentence, keys_given, CAUSAL: tl.constexpr):  # type: ignore[no-untyped-def]
     """Which query may look at which key."""
     seen = (query_sentence[:, None] == key_sentence[None, :]) & (key_tokens < keys_given)[None, :]
@@ -210,7 +202,7 @@ def _seen(query_tokens, key_tokens, query_sentence, key_sentence, keys_given, CA
     return seen
 
 
-@_kernel
+@kernel
 def _forward(  # type: ignore[no-untyped-def]
     queries_at, keys_at, values_at, result_at,
     query_h, query_t, key_h, key_t, value_h, value_t, result_h, result_t,
@@ -247,7 +239,7 @@ def _forward(  # type: ignore[no-untyped-def]
     tl.store(totals_at + head * queries_given + tokens, highest + tl.log(total), mask=there)
 
 
-@_kernel
+@kernel
 def _backward_queries(  # type: ignore[no-untyped-def]
     queries_at, keys_at, values_at, gradient_at, result_at,
     query_h, query_t, key_h, key_t, value_h, value_t, gradient_h, gradient_t, result_h, result_t,
@@ -277,7 +269,7 @@ def _backward_queries(  # type: ignore[no-untyped-def]
     tl.store(result_at + head * result_h + tokens[:, None] * result_t + places[None, :], found, mask=there[:, None])
 
 
-@_kernel
+@kernel
 def _backward_keys(  # type: ignore[no-untyped-def]
     queries_at, keys_at, values_at, gradient_at, key_result_at, value_result_at,
     query_h, query_t, key_h, key_t, value_h, value_t, gradient_h, gradient_t,
