@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -128,11 +129,18 @@ def until_it_waits(process: subprocess.Popen[bytes]) -> str:
 
 
 def wait_until(there: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    started = time.time()
-    while not there():
+    def look() -> bool:
         assert process.poll() is None, process.communicate()[1].decode()
-        assert time.time() < started + PATIENCE
-        time.sleep(0.002)
+        return there()
+
+    until(look)
+
+
+def until(there: Callable[[], bool]) -> None:
+    started = time.monotonic()
+    while not there():
+        assert time.monotonic() < started + PATIENCE
+        threading.Event().wait(0.002)  # `time.sleep` is what a test may replace
 
 
 # In this process, with locks held as another one would
@@ -263,16 +271,30 @@ def test_claims(tmp_path: Path) -> None:
 # --processes
 
 
-def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Path) -> None:
+def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ("--tables", "4", "--rows", "7+31", "--seeds", "1,2")
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     expected = run(alone, *asked)["done"]
-    outcome = run(shared, *asked, "--processes", "2")
+    log = shared / "logs" / "process-2.log"
+    with ExitStack() as held:
+        claims = Claims(shared / "locks", print)
+        for key in expected:
+            held.enter_context(claims.take(key))
+
+        def sleep(seconds: float) -> None:
+            """This process lets the other one begin."""
+            until(lambda: "waiting for other processes" in log.read_text(encoding="utf-8"))
+            held.close()
+            until(lambda: any((shared / "results").glob("*.json")))
+
+        monkeypatch.setattr(running.time, "sleep", sleep)
+        outcome = run(shared, *asked, "--processes", "2")  # which is --quiet, and the other's log is not
     assert (outcome["left"], outcome["failed"]) == ([], {})
-    log = (shared / "logs" / "process-2.log").read_text(encoding="utf-8")
-    assert "jobs done now, 0 failed, 0 left" in log or "job done now, 0 failed, 0 left" in log
-    others = [line.split()[1] for line in log.splitlines() if line.startswith("== ")]
-    assert set(outcome["done"]) | set(others) == set(expected)
+    said = log.read_text(encoding="utf-8")
+    number = len(expected) - len(outcome["done"])
+    assert number > 0
+    assert f"{number} job{'s' * (number > 1)} done now, 0 failed, 0 left" in said
+    assert set(outcome["done"]) | set(begun(said)) == set(expected)
     same_scores(results(alone), results(shared))
 
 

@@ -135,7 +135,7 @@ def run(
         "--output": folder,
     }
     arguments = ["experiment", "run", profile, *(overrides or ()), *(f"--base={one}" for one in base or ())]
-    arguments += [f"{option}={value}" for option, value in same.items() if value is not None] + ["--quiet"] * quiet
+    arguments += [f"{option}={value}" for option, value in same.items() if value is not None]
     with team(processes, arguments, folder / "logs", say) as others:
         outcome = run_experiments(
             chosen, plan, RunOptions(output=folder, corpus=text, bases=bases, minutes=minutes, quiet=quiet), say

@@ -5,8 +5,8 @@ OUTPUT/results/JOB.base-FINGERPRINT.json   an earlier result, on a base that has
 OUTPUT/translations/JOB/SET.DIRECTION.txt  translations
 OUTPUT/translations/lines/SET.LANG.txt     the lines that these are scored with
 OUTPUT/bases, text, runs, work             what is needed to go on, and can be deleted
-OUTPUT/locks, logs                         of the processes that work here
 OUTPUT/locks                               which process is at what
+OUTPUT/logs                                what processes say that were started by another one
 """
 
 from __future__ import annotations
