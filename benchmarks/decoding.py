@@ -27,6 +27,7 @@ from typing import Any
 
 import torch
 import transformers
+from peers.hugging_face import our_name, their_shape
 from torch import Tensor
 
 from graftmt import __version__
@@ -40,22 +41,6 @@ BEGINNING, PADDING, END = 0, 1, 2
 FIRST_WORD = 4
 MAX_LENGTH = 256
 SEARCHES = {"greedy": 1, "beam 5": 5}
-
-# Their names → ours; what is not here has the same name.
-NAMES = {
-    "self_attn": "self_attention",
-    "encoder_attn": "cross_attention",
-    "self_attn_layer_norm": "self_norm",
-    "encoder_attn_layer_norm": "cross_norm",
-    "final_layer_norm": "ffn_norm",
-    "layer_norm": "norm",
-    "q_proj": "query",
-    "k_proj": "key",
-    "v_proj": "value",
-    "out_proj": "output",
-    "fc1": "ffn.up",
-    "fc2": "ffn.down",
-}
 
 Outputs = list[list[int]]
 """The best hypothesis of each sentence, in the input's order, without its end."""
@@ -184,31 +169,21 @@ def end_like_the_source(model: Transformer, sources: Sequence[Sequence[int]]) ->
 
 def to_hugging_face(model: Transformer) -> transformers.M2M100ForConditionalGeneration:
     """An M2M-100 with the same weights."""
-    shape = model.config
     config = transformers.M2M100Config(
+        **their_shape(model.config),
         vocab_size=model.source_embedding.weight.shape[0],
-        d_model=shape.model_dim,
-        encoder_layers=shape.encoder_layers,
-        decoder_layers=shape.decoder_layers,
-        encoder_attention_heads=shape.heads,
-        decoder_attention_heads=shape.heads,
-        encoder_ffn_dim=shape.ffn_dim,
-        decoder_ffn_dim=shape.ffn_dim,
-        activation_function=shape.activation,
-        scale_embedding=shape.scale_embeddings,
         tie_word_embeddings=False,
         pad_token_id=PADDING,
         attn_implementation="sdpa",
     )
     theirs = transformers.M2M100ForConditionalGeneration(config).to(model.device, model.source_embedding.weight.dtype).eval()
     own = dict(model.named_parameters())
-    own["model.shared.weight"] = own["model.encoder.embed_tokens.weight"] = model.source_embedding.weight
+    own["model.encoder.embed_tokens.weight"] = model.source_embedding.weight
     own["model.decoder.embed_tokens.weight"] = model.target_embedding.weight
     own["lm_head.weight"] = model.projection.weight
     with torch.no_grad():
         for name, parameter in theirs.named_parameters():
-            translated = ".".join(NAMES.get(part, part) for part in name.removeprefix("model.").split("."))
-            parameter.copy_(own[name] if name in own else own[translated])
+            parameter.copy_(own[name] if name in own else own[our_name(name)])
     return theirs
 
 

@@ -33,6 +33,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import transformers
+from peers.hugging_face import their_shape
 from torch import Tensor, nn
 
 from graftmt import __version__
@@ -198,16 +199,9 @@ class World:
         return sides + [partial(self.pack, recipe, way) for recipe in arguments.recipes for way in ways]
 
     def hugging_face(self, compiled: bool) -> Side:
-        shape = self.shape
         config = transformers.M2M100Config(
+            **their_shape(self.shape),
             vocab_size=self.arguments.vocabulary,
-            d_model=shape.model_dim,
-            encoder_layers=shape.encoder_layers,
-            decoder_layers=shape.decoder_layers,
-            encoder_attention_heads=shape.heads,
-            decoder_attention_heads=shape.heads,
-            encoder_ffn_dim=shape.ffn_dim,
-            decoder_ffn_dim=shape.ffn_dim,
             dropout=0.1,
             attention_dropout=0.0,
             encoder_layerdrop=0.0,

@@ -18,9 +18,7 @@ import yaml
 
 from graftmt.adding.corpus import open_add_corpus
 from graftmt.cli.prepare import app
-from graftmt.cli.prepare_read import parse_size
 from graftmt.data import Corpus
-from graftmt.errors import ConfigError
 
 COMMANDS = [str(command.name) for command in app.registered_commands]
 WORDS = {"en": "bad", "fr": "pise", "de": "gut", "ar": "كتاب", "ru": "дом", "zh": "书", "el": "λέξη", "pt_br": "casa"}
@@ -326,15 +324,10 @@ def test_a_folder_that_is_no_corpus_is_not_replaced(graftmt, tmp_path: Path) -> 
     assert (tmp_path / "in" / "x.en").read_text() == "a\n"
 
 
-@pytest.mark.parametrize(("text", "size"), [("200GB", 2e11), ("1.5 MB", 1.5e6), ("12", 12), ("3k", 3000)])
-def test_sizes_are_read_with_their_units(text: str, size: float) -> None:
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "GB", "-1", "1e9", "9PB"])
-def test_what_is_no_size_is_said(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no size"):
-        parse_size(text)
+def test_a_limit_that_is_no_size_is_said(graftmt, tmp_path: Path) -> None:
+    result = graftmt("prepare", "moses", str(tmp_path), "-o", str(tmp_path / "c"), "--max-size", "9PB")
+    assert (result.code, result.stdout) == (1, "")
+    assert "'9PB' is no size; write one such as 500MB or 200GB." in result.stderr
 
 
 @pytest.mark.parametrize(("release", "language"), [("ted", "el"), ("paracrawl", "el"), ("unpc", "ar")])

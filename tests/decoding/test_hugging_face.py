@@ -6,6 +6,7 @@ import copy
 
 import pytest
 import torch
+from peers.hugging_face import our_name, their_shape
 
 from graftmt.decoding import Hypothesis, SearchOptions, search_all
 from graftmt.model import Transformer
@@ -16,42 +17,15 @@ PADDING, END = 1, 2
 FORBIDDEN = [0, PADDING, 3]
 MAX_LENGTH = 14
 
-# Their names → ours, part by part; what is not here has the same name.
-NAMES = {
-    "shared": "source_embedding",
-    "self_attn": "self_attention",
-    "encoder_attn": "cross_attention",
-    "self_attn_layer_norm": "self_norm",
-    "encoder_attn_layer_norm": "cross_norm",
-    "final_layer_norm": "ffn_norm",
-    "layer_norm": "norm",
-    "q_proj": "query",
-    "k_proj": "key",
-    "v_proj": "value",
-    "out_proj": "output",
-    "fc1": "ffn.up",
-    "fc2": "ffn.down",
-}
-
 
 @pytest.fixture(scope="module")
 def theirs(model: Transformer) -> transformers.M2M100ForConditionalGeneration:
-    shape = model.config
-    config = transformers.M2M100Config(
-        vocab_size=24,
-        d_model=shape.model_dim,
-        encoder_layers=shape.encoder_layers,
-        decoder_layers=shape.decoder_layers,
-        encoder_attention_heads=shape.heads,
-        decoder_attention_heads=shape.heads,
-        encoder_ffn_dim=shape.ffn_dim,
-        decoder_ffn_dim=shape.ffn_dim,
-    )
+    config = transformers.M2M100Config(vocab_size=24, **their_shape(model.config))
     result = transformers.M2M100ForConditionalGeneration(config).eval()
     own = dict(model.named_parameters())
     with torch.no_grad():
         for name, parameter in result.named_parameters():
-            parameter.copy_(own[".".join(NAMES.get(part, part) for part in name.removeprefix("model.").split("."))])
+            parameter.copy_(own[our_name(name)])
     return result
 
 

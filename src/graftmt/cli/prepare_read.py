@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -353,14 +352,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
-def parse_size(text: str) -> int:
-    """Bytes: 200GB, 1.5 TB, 1000000."""
-    match = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)b?\s*", text, re.IGNORECASE)
-    if match is None:
-        raise ConfigError(f"{text!r} is no size; write one such as 500MB or 200GB.")
-    return int(float(match[1]) * 1000 ** " kmgt".index(match[2].lower() or " "))
-
-
 def _find(inputs: list[str], wanted: Callable[[str], bool], what: str, max_ratio: float, max_size: str) -> list[StoredFile]:
     from graftmt.prepare.readers import find_files
 
@@ -369,8 +360,12 @@ def _find(inputs: list[str], wanted: Callable[[str], bool], what: str, max_ratio
 
 def _limits(max_ratio: float, max_size: str) -> Limits:
     from graftmt.prepare.readers import Limits
+    from graftmt.prepare.sizes import parse_size
 
-    return Limits(ratio=max_ratio, size=parse_size(max_size))
+    size = parse_size(max_size)
+    if size is None:
+        raise ConfigError(f"{max_size!r} is no size; write one such as 500MB or 200GB.")
+    return Limits(ratio=max_ratio, size=size)
 
 
 def _parse(languages: str | None) -> dict[str, str] | None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -28,6 +27,7 @@ from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.files import atomic_file, atomic_folder, exclusive, read_json, write_json
 from graftmt.prepare.bilingual import BilingualCorpus
 from graftmt.prepare.folders import check_replaceable
+from graftmt.prepare.sizes import parse_size
 from graftmt.progress import Progress, progress
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ COUNTED_SHARE = 0.75
 """The part of the memory that DuckDB is told of; it does not count all that it takes."""
 RANGE_SHARE = 16
 """The text of a range of MD5s takes this part of the memory; sorting and grouping it need several times as much."""
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +78,10 @@ class AlignOptions:
 
     @property
     def memory_bytes(self) -> int:
-        match = _SIZE.fullmatch(self.memory.strip())
-        if not match:
+        size = parse_size(self.memory)
+        if size is None:
             raise ConfigError(f"memory is {self.memory!r}; expected a size such as 800MB, 1GB or 1.5GB.")
-        return int(float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " "))
+        return size
 
 
 @dataclass
