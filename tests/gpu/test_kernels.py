@@ -16,6 +16,7 @@ from torch import Tensor
 from graftmt.decoding.kernels import GROUP, can_take_maxima, group_maxima
 from graftmt.model.kernels import can_mix_few, mix_few
 from graftmt.model.packed_kernels import can_mix_packed, mix_packed, tiles_of
+from graftmt.training.loss_kernels import can_replace, replace_by_gradient
 
 HAS_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if HAS_GPU else "cpu"
@@ -94,3 +95,24 @@ def test_maxima_of_groups_and_their_total() -> None:
     maxima, totals = group_maxima(scores, allowed)
     assert torch.equal(maxima, scores.masked_fill(~allowed, -torch.inf).view(rows, -1, GROUP).amax(dim=2))
     torch.testing.assert_close(totals, scores.logsumexp(dim=1), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (HALF, 5e-3)])
+@pytest.mark.parametrize("rows", [300, 9000])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_scores_become_the_gradient_of_their_loss(dtype: torch.dtype, tolerance: float, rows: int, smoothing: float) -> None:
+    count, padding_id = 40 if HAS_GPU else 5, 1
+    scores = torch.full((count, rows + 28), 77.0, dtype=dtype, device=DEVICE)  # what lies beyond the rows must not count
+    scores[:, :rows] = 4 * random(count, rows, seed=1)
+    labels = torch.randint(2, rows, (count,), generator=torch.Generator().manual_seed(2)).to(DEVICE)
+    labels[2] = padding_id
+    labels[3], labels[4] = 0, rows - 1
+    exact = scores[:, :rows].double().requires_grad_()
+    expected = F.cross_entropy(exact, labels, ignore_index=padding_id, label_smoothing=smoothing, reduction="none")
+    expected.sum().backward()
+    assert can_replace(scores) == HAS_GPU
+    losses = replace_by_gradient(scores, rows, labels, padding_id, smoothing)
+    assert exact.grad is not None
+    assert (losses.double() - expected).norm() < 1e-5 * expected.norm()
+    assert (scores[:, :rows].double() - exact.grad).norm() < tolerance * exact.grad.norm()
+    assert not scores[:, rows:].any() and not scores[2].any()

@@ -17,6 +17,7 @@ from torch import Tensor
 from graftmt.decoding import kernels as maxima
 from graftmt.model import kernels as few
 from graftmt.model import packed_kernels as packed
+from graftmt.training import loss_kernels as loss
 
 triton = pytest.importorskip("triton", reason="Triton is there for Linux only")
 
@@ -84,6 +85,7 @@ def launches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Launch]:
         (packed, "_backward_keys"),
         (few, "_mix_few"),
         (maxima, "_group_maxima"),
+        (loss, "_replace_by_gradient"),
     ):
         monkeypatch.setattr(module, name, Recorder(getattr(module, name)))
     return found
@@ -102,8 +104,17 @@ def test_they_compile_and_fit(capability: int, dim: int, launches: list[Launch])
         keys = torch.zeros(3, 8, 80, dim, dtype=dtype)
         few.mix_few(keys[:, :, :5], keys, keys, torch.ones(3, 1, 5, 80, dtype=torch.bool))
     maxima.group_maxima(torch.zeros(7, 70 * maxima.GROUP), torch.ones(70 * maxima.GROUP, dtype=torch.bool))
+    loss.replace_by_gradient(torch.zeros(7, 64_000, dtype=torch.bfloat16), 64_000, torch.zeros(7, dtype=torch.long), 1, 0.1)
     names = [launch.kernel.fn.__name__ for launch in launches]
-    assert names == ["_forward", "_backward_queries", "_backward_keys", "_mix_few", "_mix_few", "_group_maxima"]
+    assert names == [
+        "_forward",
+        "_backward_queries",
+        "_backward_keys",
+        "_mix_few",
+        "_mix_few",
+        "_group_maxima",
+        "_replace_by_gradient",
+    ]
     for launch in launches:
         made = launch.compile(capability)
         assert "cubin" in made.asm

@@ -14,10 +14,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from graftmt.training.loss_kernels import can_replace, replace_by_gradient
+
 CHUNK_SCORES = 1 << 28
 """Scores computed at a time: 512 MiB in bf16, 1 GiB in fp32."""
 
 ALIGNMENT = 64
+
+KERNEL = True
+"""Whether a kernel of ours does what can be done between two products, where it can. For benchmarks to switch."""
 
 
 class FusedLoss(torch.autograd.Function):
@@ -39,7 +44,11 @@ class FusedLoss(torch.autograd.Function):
         chunk = _chunk(hidden.shape[0], max(1, CHUNK_SCORES // len(matrix)))
         for start in range(0, hidden.shape[0], chunk):
             part, wanted = hidden[start : start + chunk], labels[start : start + chunk]
-            loss, gradient = loss_and_gradient(part @ matrix.t(), rows, wanted, padding_id, share)
+            gradient = part @ matrix.t()  # scores, for now
+            if KERNEL and can_replace(gradient):
+                loss = replace_by_gradient(gradient, rows, wanted, padding_id, smoothing).sum()
+            else:
+                loss, gradient = loss_and_gradient(gradient, rows, wanted, padding_id, share)
             total += loss
             if hidden_gradient is not None:
                 torch.mm(gradient, matrix, out=hidden_gradient[start : start + chunk])
