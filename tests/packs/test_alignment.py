@@ -65,8 +65,9 @@ def test_the_sizes_of_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_cells_are_all_pairs_of_tokens_of_a_line() -> None:
-    new_token, base_token = alignment._cells(np.array([2, 1]), np.array([1, 3]))
-    assert list(zip(new_token, base_token, strict=True)) == [(0, 0), (1, 0), (2, 1), (2, 2), (2, 3)]
+    part = alignment._Part.of([(np.array([7, 8]), np.array([9])), (np.array([8]), np.array([9, 7, 7]))], None)
+    new_token, base_token = part.cells()
+    assert list(zip(new_token.tolist(), base_token.tolist(), strict=True)) == [(0, 0), (1, 0), (2, 1), (2, 2), (2, 3)]
 
 
 def test_a_sample_comes_from_all_lines_and_is_always_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

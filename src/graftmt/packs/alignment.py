@@ -7,28 +7,30 @@ t(base | new) · t(new | base): "the" stands beside everything, but from it the 
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, groupby
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from graftmt.text import Vocabulary
 from graftmt.text.segments import BOUNDARY
 from graftmt.text.vocabulary import FIRST_PIECE_ID
 
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Pair = tuple[Integers, Integers]  # the pieces of one line: new rows, base rows
 
 _LONGEST_LINE = 128  # in tokens; longer lines say least about each token and cost most
 _MOST_CELLS = 80_000_000  # of 4 bytes
 _CHUNK_CELLS = 2_000_000
+_DIGITS = 6  # of a weight: a GPU's sums, which come in any order, differ further behind
 _LEAST_TOGETHER = 2  # rows that meet once only say nothing about each other
 _LEAST_WEIGHT = 0.05
-_TINY = float(np.finfo(np.float64).tiny)
+_TINY = torch.finfo(torch.float64).tiny
 
 
 def translation_table(
@@ -39,28 +41,29 @@ def translation_table(
     iterations: int = 5,
     top: int = 8,
     max_pairs: int = 50_000,
+    device: torch.device | None = None,
 ) -> dict[int, dict[int, float]]:
     """The best base rows of each new row that the pairs (new ids, base ids) speak of, with weights that sum to 1.
 
     At most `max_pairs` lines are used, drawn from all of them, always the same ones. Special symbols and case markers,
-    which both vocabularies have, take no part.
+    which both vocabularies have, take no part. `device` is where the counting is done; what is found is the same.
     """
-    sample = _sample(pairs, max_pairs)
-    links = _links(sample, base_rows)
+    parts = [_Part.of(part, device) for part in _parts(_sample(pairs, max_pairs))]
+    links = _links(parts, base_rows)
     if not len(links):
         return {}
-    new_of, base_of = np.divmod(links, base_rows)
-    chunks = [_Chunk.of(part, links, base_rows) for part in _parts(sample)]
-    forward = backward = np.ones(len(links))  # t(base | new), t(new | base)
+    new_of, base_of = links // base_rows, links % base_rows
+    link_of = [_places(part.keys(base_rows), links) for part in parts]
+    forward = backward = torch.ones_like(links, dtype=torch.float64)  # t(base | new), t(new | base)
     for _ in range(iterations):
-        forward_counts, backward_counts = np.zeros(len(links)), np.zeros(len(links))
-        for chunk in chunks:
-            new_token, base_token = _cells(chunk.new_lengths, chunk.base_lengths)
-            forward_counts += _expected(chunk.link, base_token, forward)
-            backward_counts += _expected(chunk.link, new_token, backward)
+        forward_counts, backward_counts = torch.zeros_like(forward), torch.zeros_like(forward)
+        for part, link in zip(parts, link_of, strict=True):
+            new_token, base_token = part.cells()
+            forward_counts += _expected(link, base_token, forward)
+            backward_counts += _expected(link, new_token, backward)
         forward = _normalised(forward_counts, new_of, rows)
         backward = _normalised(backward_counts, base_of, base_rows)
-    return _best(new_of, base_of, forward * backward, top)
+    return _best(new_of.cpu(), base_of.cpu(), (forward * backward).cpu(), top)
 
 
 def translations_of(
@@ -91,8 +94,8 @@ def _sample(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], most: int) -> 
         elif (place := draw.randrange(seen)) < most:
             held[place] = (new, base)
     draw.shuffle(held)  # where the cells are too many, the lines that go are any lines
-    cells = np.cumsum([len(new) * len(base) for new, base in held])
-    return held[: int(np.searchsorted(cells, _MOST_CELLS, side="right"))]
+    fitting = bisect_right(list(_cell_counts(held)), _MOST_CELLS)
+    return held[:fitting]
 
 
 def _pieces(ids: Sequence[int]) -> Integers:
@@ -100,88 +103,98 @@ def _pieces(ids: Sequence[int]) -> Integers:
     return array[array >= FIRST_PIECE_ID]
 
 
+def _cell_counts(sample: Iterable[Pair]) -> Iterator[int]:
+    """Up to and with each line."""
+    return accumulate(len(new) * len(base) for new, base in sample)
+
+
 def _parts(sample: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
     """The sample in stretches of some _CHUNK_CELLS cells."""
-    part_of = np.cumsum([len(new) * len(base) for new, base in sample]) // _CHUNK_CELLS
-    starts = np.flatnonzero(np.diff(part_of, prepend=-1)).tolist()
-    for start, end in pairwise([*starts, len(sample)]):
-        yield sample[start:end]
-
-
-def _cells(new_lengths: Integers, base_lengths: Integers) -> tuple[Integers, Integers]:
-    """Which new and which base token each cell pairs; cells go by line, base token, new token."""
-    width = np.repeat(new_lengths, base_lengths)  # of each base token's row of cells
-    base_token = np.repeat(np.arange(len(width)), width)
-    line_start = np.repeat(np.cumsum(new_lengths) - new_lengths, base_lengths)
-    row_start = np.cumsum(width) - width
-    new_token = np.arange(len(base_token)) + (line_start - row_start)[base_token]
-    return new_token, base_token
-
-
-def _keys(part: Sequence[Pair], base_rows: int) -> tuple[Integers, Integers, Integers]:
-    """Lengths of the new and the base lines, and for each cell its link as one number: new row · base_rows + base row."""
-    new_lengths = np.array([len(new) for new, _ in part])
-    base_lengths = np.array([len(base) for _, base in part])
-    new_token, base_token = _cells(new_lengths, base_lengths)
-    new_ids, base_ids = (np.concatenate(side) for side in zip(*part, strict=True))
-    assert base_ids.max() < base_rows, "a base id beyond base_rows would read as another link"
-    return new_lengths, base_lengths, new_ids[new_token] * base_rows + base_ids[base_token]
-
-
-def _links(sample: Sequence[Pair], base_rows: int) -> Integers:
-    """The links worth keeping, sorted."""
-    links, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    for part in _parts(sample):
-        found, found_counts = np.unique(_keys(part, base_rows)[2], return_counts=True)
-        links, inverse = _unique(np.concatenate([links, found]))
-        counts = np.bincount(inverse, np.concatenate([counts, found_counts])).astype(np.int64)
-    return links[counts >= _LEAST_TOGETHER]
-
-
-def _unique(keys: Integers) -> tuple[Integers, Integers]:
-    """The different keys, sorted, and which of them each one is. (torch takes a third of numpy's time.)"""
-    found, inverse = torch.unique(torch.from_numpy(keys), return_inverse=True)
-    return found.numpy(), inverse.numpy()
+    numbered = zip(_cell_counts(sample), sample, strict=True)
+    for _, part in groupby(numbered, key=lambda one: one[0] // _CHUNK_CELLS):
+        yield [pair for _, pair in part]
 
 
 @dataclass(frozen=True)
-class _Chunk:
-    new_lengths: Integers
-    base_lengths: Integers
-    link: npt.NDArray[np.int32]  # of each cell; -1 where it was not worth keeping
+class _Part:
+    """Some lines, one after the other. A cell is a new token and a base token of the same line."""
+
+    new: Tensor
+    base: Tensor
+    new_lengths: Tensor
+    base_lengths: Tensor
 
     @classmethod
-    def of(cls, part: Sequence[Pair], links: Integers, base_rows: int) -> _Chunk:
-        new_lengths, base_lengths, keys = _keys(part, base_rows)
-        found, inverse = _unique(keys)
-        place = np.searchsorted(links, found)
-        kept = links[np.minimum(place, len(links) - 1)] == found
-        return cls(new_lengths, base_lengths, np.where(kept, place, -1).astype(np.int32)[inverse])
+    def of(cls, pairs: Sequence[Pair], device: torch.device | None) -> _Part:
+        sides = list(zip(*pairs, strict=True))
+        arrays = [*map(np.concatenate, sides), *(np.array([len(line) for line in side]) for side in sides)]
+        return cls(*(torch.from_numpy(array).to(device) for array in arrays))
+
+    def cells(self) -> tuple[Tensor, Tensor]:
+        """Which new and which base token each cell pairs; cells go by line, base token, new token."""
+        width = self.new_lengths.repeat_interleave(self.base_lengths)  # of each base token's row of cells
+        base_token = torch.arange(len(width), device=width.device).repeat_interleave(width)
+        line_start = (self.new_lengths.cumsum(0) - self.new_lengths).repeat_interleave(self.base_lengths)
+        row_start = width.cumsum(0) - width
+        new_token = torch.arange(len(base_token), device=width.device) + (line_start - row_start).index_select(0, base_token)
+        return new_token, base_token
+
+    def keys(self, base_rows: int) -> Tensor:
+        """The link of each cell as one number: new row · base_rows + base row."""
+        assert int(self.base.max()) < base_rows, "a base id beyond base_rows would read as another link"
+        new_token, base_token = self.cells()
+        return self.new.index_select(0, new_token) * base_rows + self.base.index_select(0, base_token)
 
 
-def _expected(link: npt.NDArray[np.int32], token: Integers, t: Floats) -> Floats:
+def _links(parts: Sequence[_Part], base_rows: int) -> Tensor:
+    """The links worth keeping, sorted."""
+    links = torch.zeros(0, dtype=torch.int64)
+    counts = torch.zeros(0, dtype=torch.int64)
+    waiting: list[tuple[Tensor, Tensor]] = []
+    for number, part in enumerate(parts, 1):
+        waiting.append(torch.unique(part.keys(base_rows), return_counts=True))
+        # Merged where that at most doubles what there is: not all of it again for each part.
+        if number == len(parts) or sum(len(found) for found, _ in waiting) > len(links):
+            device = part.new.device
+            every = torch.cat([links.to(device), *(found for found, _ in waiting)])
+            times = torch.cat([counts.to(device), *(count for _, count in waiting)])
+            links, inverse = torch.unique(every, return_inverse=True)
+            counts = torch.zeros_like(links).index_add_(0, inverse, times)
+            waiting = []
+    return links[counts >= _LEAST_TOGETHER]
+
+
+def _places(keys: Tensor, links: Tensor) -> Tensor:
+    """Which link each cell has, as int32; -1 where it was not worth keeping."""
+    found, inverse = torch.unique(keys, return_inverse=True)
+    place = torch.searchsorted(links, found)
+    kept = links[place.clamp(max=len(links) - 1)] == found
+    return torch.where(kept, place, -1).to(torch.int32).index_select(0, inverse)
+
+
+def _expected(link: Tensor, token: Tensor, t: Tensor) -> Tensor:
     """One E-step: each token's single count, shared among its cells in proportion to t, summed per link."""
-    shares = np.append(t, 0.0)[link]  # a link of -1 finds the 0
-    totals = np.bincount(token, shares)
-    shares /= np.maximum(totals, _TINY)[token]
-    return np.asarray(np.bincount(link + 1, shares, len(t) + 1)[1:], dtype=np.float64)
+    place = link.long() + 1  # a link of -1 finds the 0
+    shares = torch.cat([t.new_zeros(1), t]).index_select(0, place)
+    totals = torch.bincount(token, shares)
+    shares /= totals.clamp(min=_TINY).index_select(0, token)
+    return torch.bincount(place, shares, len(t) + 1)[1:]
 
 
-def _normalised(counts: Floats, row_of: Integers, rows: int) -> Floats:
+def _normalised(counts: Tensor, row_of: Tensor, rows: int) -> Tensor:
     """One M-step: each link's share of the counts of its row."""
-    totals = np.bincount(row_of, counts, rows)
-    return counts / np.maximum(totals, _TINY)[row_of]
+    return counts / torch.bincount(row_of, counts, rows).clamp(min=_TINY)[row_of]
 
 
-def _best(new_of: Integers, base_of: Integers, score: Floats, top: int) -> dict[int, dict[int, float]]:
+def _best(new_of: Tensor, base_of: Tensor, score: Tensor, top: int) -> dict[int, dict[int, float]]:
     """`new_of` is sorted. Of the `top` links of a row those that have next to none of its weight go, too."""
-    order = np.lexsort((-score, new_of))
-    starts = np.flatnonzero(np.diff(new_of, prepend=-1)).tolist()
+    rows, lengths = new_of.unique_consecutive(return_counts=True)
     table = {}
-    for start, end in pairwise([*starts, len(order)]):
-        chosen = order[start:end][:top]
-        chosen = chosen[score[chosen] >= max(_TINY, _LEAST_WEIGHT * score[chosen].sum())]
-        if len(chosen):
-            weights = score[chosen] / score[chosen].sum()
-            table[int(new_of[start])] = dict(zip(base_of[chosen].tolist(), weights.tolist(), strict=True))
+    for row, bases, scores in zip(rows.tolist(), base_of.split(lengths.tolist()), score.split(lengths.tolist()), strict=True):
+        values, order = scores.topk(min(top, len(scores)))
+        chosen = values >= max(_TINY, _LEAST_WEIGHT * float(values.sum()))
+        if chosen.any():
+            weights = values[chosen] / values[chosen].sum()
+            kept = zip(bases[order[chosen]].tolist(), weights.tolist(), strict=True)
+            table[row] = {base: round(weight, _DIGITS) for base, weight in kept}
     return table

@@ -345,7 +345,7 @@ def _translations(
 ) -> dict[str, dict[str, float]]:
     """What the pieces of the new languages are translated by in the partners' text, for `init:alignment`.
 
-    It takes half a minute of counting, so it is kept beside the tokenised text, under a `key` of all that it comes from.
+    It takes half a minute of counting on a CPU, so it is kept beside the tokenised text, under a `key` of all that it comes from.
     """
     pairs = (
         (corpus.texts[new].line(row), corpus.texts[old].line(row))
@@ -359,7 +359,7 @@ def _translations(
     stored = folder / f"alignment-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     if stored.is_file():
         return read_json(stored, "the cached alignment")
-    table = translation_table(pairs, len(tokenizer), len(base.tokenizer))
+    table = translation_table(pairs, len(tokenizer), len(base.tokenizer), device=base.model.device)
     found = translations_of(tokenizer.vocabulary, base.tokenizer.vocabulary, table)
     write_json(stored, found)
     return found
