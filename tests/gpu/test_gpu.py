@@ -15,6 +15,7 @@ from graftmt.configuration import from_mapping
 from graftmt.data import PackedBatch
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.model import PackedTokens, Transformer, named_size
+from graftmt.packs.alignment import translation_table
 from graftmt.training import Stopped, TrainConfig, loop, train_base
 from graftmt.training.capture import CapturedStep
 from graftmt.training.optimization import compile_layers, packed_loss, smoothed_loss
@@ -202,3 +203,13 @@ def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path, monkeypatch: py
     # Atomic additions in attention's backward pass come in any order: nearly, not to the bit.
     for name, tensor in ours.items():
         torch.testing.assert_close(tensor, theirs[name], rtol=0.02, atol=2e-3)
+
+
+def test_an_alignment_is_that_of_the_cpu() -> None:
+    draw = random.Random(1)
+    lines = [[draw.randint(8, 300) for _ in range(draw.randint(2, 30))] for _ in range(2000)]
+    pairs = [(line, [word * 7 % 400 + 8 for word in line[::-1]]) for line in lines]
+    found, expected = (translation_table(pairs, 400, 500, device=torch.device(device)) for device in ("cuda", "cpu"))
+    assert found.keys() == expected.keys()
+    for row, weights in expected.items():
+        assert found[row] == pytest.approx(weights, abs=2e-6)

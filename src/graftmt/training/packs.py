@@ -345,7 +345,8 @@ def _translations(
 ) -> dict[str, dict[str, float]]:
     """What the pieces of the new languages are translated by in the partners' text, for `init:alignment`.
 
-    It takes half a minute of counting on a CPU, so it is kept beside the tokenised text, under a `key` of all that it comes from.
+    It takes half a minute of counting on a CPU, so it is kept beside the tokenised text, under a `key` of all that it
+    comes from.
     """
     pairs = (
         (corpus.texts[new].line(row), corpus.texts[old].line(row))
