@@ -85,6 +85,7 @@ def main() -> None:
     arguments = parse_arguments()
     transformers.logging.set_verbosity_error()
     arguments.device = choose_device(arguments.device)
+    arguments.precision = arguments.precision or ("bf16" if arguments.device.startswith("cuda") else "fp32")
     torch.set_float32_matmul_precision("high")
     torch.manual_seed(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +135,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=5, help="timed updates (default: %(default)s)")
     parser.add_argument("--warm-up", type=int, default=5, help="updates before, compiling included (default: %(default)s)")
     parser.add_argument(
-        "--precision", default="bf16", choices=["fp32", "bf16"], help="of the arithmetic (default: %(default)s)"
+        "--precision", choices=["fp32", "bf16"], help="of the arithmetic (default: bf16 on a GPU, fp32 on a CPU)"
     )
     parser.add_argument("--compile", action="store_true", help="also measure both sides under torch.compile")
     parser.add_argument(
@@ -229,9 +230,10 @@ class World:
         return Side(name, loss, list(model.parameters()), self.tokenizer, direction, way in PACKED)
 
     def pack(self, recipe: str, way: str) -> Side:
-        """On a base of the same size, held in bf16 where the arithmetic is."""
+        """On a base of the same size; on a GPU held in bf16 where the arithmetic is."""
         base = Base(Transformer.build(self.shape, self.arguments.vocabulary), self.tokenizer, fingerprint="benchmark")
-        precision = torch.bfloat16 if self.arguments.precision == "bf16" else torch.float32
+        half = self.arguments.precision == "bf16" and self.arguments.device.startswith("cuda")
+        precision = torch.bfloat16 if half else torch.float32
         base.model.to(self.arguments.device, precision)
         side = "target" if "dec-" in recipe else "source"
         pack = create_pack(base, side=side, languages=[self.new], recipe=Recipe.parse(recipe), subwords=self.own)  # type: ignore[arg-type]

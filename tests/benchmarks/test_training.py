@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "training.py"
 
 
 def test_the_benchmark_measures_both_sides_on_the_same_pairs() -> None:
-    options = "--size tiny --vocabulary 1200 --merges 300 --lines 300 --batch-tokens 512 --steps 1 --warm-up 1 --precision fp32"
+    options = "--size tiny --vocabulary 1200 --merges 300 --lines 300 --batch-tokens 512 --steps 1 --warm-up 1"
     command = [sys.executable, str(SCRIPT), *options.split(), "--device", "cpu", "--json"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
