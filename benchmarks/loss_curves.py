@@ -29,22 +29,23 @@ from graftmt.configuration import from_mapping
 from graftmt.data import BatchMaker
 from graftmt.evaluation import plot_curves
 from graftmt.model import transformer
-from graftmt.training import TrainConfig, optimization, run, train_base
+from graftmt.training import TrainConfig, fused_loss, optimization, run, train_base
 from graftmt.training.journal import read_log
 
 WAYS: dict[str, dict[str, Any]] = {
-    "padded, fp32": {"precision": "fp32", "capture": False, "padded": True},
-    "padded, bf16": {"capture": False, "padded": True},
-    "padded, bf16, compiled": {"compile": True, "capture": False, "padded": True},
-    "packed": {"capture": False, "blocks": False, "half": False},
-    "packed, recorded": {"blocks": False, "half": False},
-    "packed, recorded, compiled": {"compile": True, "blocks": False, "half": False},
-    "packed, recorded, compiled, by blocks": {"compile": True, "half": False},
-    "packed, recorded, compiled, by blocks, residuals in bf16": {"compile": True},
+    "padded, fp32": {"precision": "fp32", "capture": False, "padded": True, "kernel": False},
+    "padded, bf16": {"capture": False, "padded": True, "kernel": False},
+    "padded, bf16, compiled": {"compile": True, "capture": False, "padded": True, "kernel": False},
+    "packed": {"capture": False, "blocks": False, "half": False, "kernel": False},
+    "packed, recorded": {"blocks": False, "half": False, "kernel": False},
+    "packed, recorded, compiled": {"compile": True, "blocks": False, "half": False, "kernel": False},
+    "packed, recorded, compiled, by blocks": {"compile": True, "half": False, "kernel": False},
+    "packed, recorded, compiled, by blocks, residuals in bf16": {"compile": True, "kernel": False},
+    "packed, recorded, compiled, by blocks, residuals in bf16, loss in one kernel": {"compile": True},
     "padded, bf16, batches of like lengths": {"packed": False},
 }
 """What packed ways leave out they take from the last of them, which is what `packed: true`, `compile: true` give on a GPU.
-`padded` (the same pairs with padding), `blocks` and `half` are no options of training: they are switched here."""
+`padded` (the same pairs with padding), `blocks`, `half` and `kernel` are no options of training: they are switched here."""
 
 
 def main() -> None:
@@ -112,6 +113,7 @@ def padded_maker(config: Any, prepared: run.Prepared, *others: Any) -> BatchMake
 def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     way = {"precision": "bf16", **WAYS[name]}
     optimization.BLOCKS, transformer.HALF_RESIDUALS = way.pop("blocks", True), way.pop("half", True)
+    fused_loss.KERNEL = way.pop("kernel", True)
     run.batch_maker = padded_maker if way.pop("padded", False) else BATCH_MAKER
     steps = arguments.steps
     stage = {
