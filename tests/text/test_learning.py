@@ -80,6 +80,15 @@ def test_temperature_scales_counts_by_lines() -> None:
     assert scaled == pytest.approx({"▁a": 2200, "▁b": 7 * 11, "▁c": 10 * 2200 / 3200 + 11})
 
 
+def test_temperature_goes_by_all_lines_where_a_sample_was_counted() -> None:
+    counts = {"big": {"▁a": 50}, "small": {"▁b": 100}}
+    scaled = balance(counts, {"big": 50, "small": 100}, 5.0, sizes={"big": 3200, "small": 100})
+    assert scaled == pytest.approx({"▁a": 100, "▁b": 50})
+    assert balance(counts, {"big": 50, "small": 100}, 5.0, sizes={"big": 50, "small": 100}) == balance(
+        counts, {"big": 50, "small": 100}, 5.0
+    )
+
+
 def test_temperature_decides_which_merges_are_learned() -> None:
     texts = {"big": ["abab cdcd"] * 3200, "small": ["xyxyxyxyxyxyxy"] * 100}
     proportional = train_subwords(texts, merges=4, temperature=1.0)

@@ -15,12 +15,15 @@ from safetensors.torch import load_file
 
 from graftmt.base import Base
 from graftmt.configuration import from_mapping, load_yaml
+from graftmt.data import Corpus
 from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.files import exclusive
 from graftmt.text import Subwords
 from graftmt.training import TrainConfig
 from graftmt.training.bases import prepare
+from graftmt.training.configuration import SubwordConfig
 from graftmt.training.journal import read_log
+from graftmt.training.run import run_subwords
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = sorted(
@@ -179,3 +182,15 @@ def test_a_run_without_padding_learns_too_and_goes_on_exactly(tmp_path: Path, sh
     losses = [event["loss"] for event in read_log(whole / "log.jsonl") if event["event"] == "validation"]
     assert losses[-1] < losses[0]
     assert (whole / "base" / "model.safetensors").read_bytes() == (cut / "base" / "model.safetensors").read_bytes()
+
+
+def test_a_vocabulary_of_samples_goes_by_all_lines(tmp_path: Path) -> None:
+    """At T=1 a language 32 times as large has 32 times the weight, although no more of its lines are read."""
+    (tmp_path / "train.aa").write_text("abab cdcd\n" * 3200, encoding="utf-8")
+    (tmp_path / "train.bb").write_text("xyxyxyxyxyxyxy\n" * 100 + "\n" * 3100, encoding="utf-8")
+    corpus = Corpus.open(tmp_path, "train")
+    (tmp_path / "run").mkdir()
+    options = SubwordConfig(merges=4, temperature=1.0, sample_lines=100, min_character_count=1)
+    found = run_subwords(tmp_path / "run", options, corpus, lambda text: None)
+    assert "xy" not in found.pieces
+    assert "ab" in "".join(found.pieces)

@@ -34,9 +34,11 @@ def train_subwords(
     min_character_count: int = 10,
     byte_fallback: bool = False,
     pieces: int | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Subwords:
     """Learns `merges` merges over the lines of each language; the same input gives the same model, byte for byte.
 
+    `sizes`: how many lines each language has, blank ones not counted, where `texts` are samples. Temperature goes by them.
     `pieces` asks for so many pieces in all instead, characters included.
     Characters that occur fewer than `min_character_count` times in all (lowercased, before balancing) are left out.
     Where the text supports fewer merges than asked the model has fewer, and a warning says how many.
@@ -56,7 +58,7 @@ def train_subwords(
             f"no subwords to learn: the {sum(lines.values())} lines given have no character that occurs "
             f"{min_character_count} times or more; give more text or lower the minimum character count."
         )
-    segments = _cut_to_alphabet(balance(counts, lines, temperature), alphabet)
+    segments = _cut_to_alphabet(balance(counts, lines, temperature, sizes), alphabet)
     single_pieces = len(alphabet) + (256 if byte_fallback else 0)
     if pieces is not None:
         merges = pieces - single_pieces
@@ -111,13 +113,20 @@ def frequent_characters(counts: Iterable[Mapping[str, int]], minimum: int) -> fr
     return frozenset(frequent | {BOUNDARY})
 
 
-def balance(counts: Mapping[str, Mapping[str, int]], lines: Mapping[str, int], temperature: float) -> dict[str, float]:
+def balance(
+    counts: Mapping[str, Mapping[str, int]],
+    lines: Mapping[str, int],
+    temperature: float,
+    sizes: Mapping[str, int] | None = None,
+) -> dict[str, float]:
     """Counts of all languages together, as if language k had p_k ∝ D_k^(1/T) of the lines, D_k being its lines.
 
-    The total number of lines stays, so T=1 leaves the counts as they are.
+    The total number of lines stays, so T=1 leaves the counts as they are. `sizes` are the D_k where only some were counted.
     """
     total = sum(lines.values())
-    weights = {language: count ** (1 / temperature) if count else 0.0 for language, count in lines.items()}
+    weights = {
+        language: (sizes or lines)[language] ** (1 / temperature) if count else 0.0 for language, count in lines.items()
+    }
     norm = sum(weights.values())
     scaled: dict[str, float] = {}
     for language, segments in counts.items():

@@ -110,9 +110,13 @@ def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) ->
         named = ", ".join(languages) if len(languages) < 5 else f"{len(languages)} languages"
         size = f"{options.merges:,} merges" if options.pieces is None else f"{options.pieces:,} pieces"
         say(f"making a vocabulary of {size} from {named} …")
-        texts = {language: _spread(corpus, language, options.sample_lines) for language in languages}
+        sizes = {language: sum(1 for _ in _filled(corpus, language)) for language in languages}
         subwords = train_subwords(
-            texts,
+            {  # every n-th line, so that a corpus sorted by source is not cut off
+                language: islice(_filled(corpus, language), 0, None, max(1, -(-size // options.sample_lines)))
+                for language, size in sizes.items()
+            },
+            sizes=sizes,
             merges=options.merges,
             temperature=options.temperature,
             min_character_count=options.min_character_count,
@@ -140,10 +144,8 @@ def _fingerprint_of_source(options: SubwordConfig, corpus: Corpus) -> str:
     return digest.hexdigest()
 
 
-def _spread(corpus: Corpus, language: str, limit: int) -> Iterator[str]:
-    """At most `limit` lines, every n-th of the file, so that a corpus sorted by source is not cut off."""
-    total = sum(1 for _ in corpus.lines(language))
-    return islice(corpus.lines(language), 0, None, max(1, -(-total // limit)))
+def _filled(corpus: Corpus, language: str) -> Iterator[str]:
+    return (line for line in corpus.lines(language) if line.strip())
 
 
 def run_stages(
