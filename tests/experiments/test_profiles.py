@@ -90,9 +90,43 @@ def test_packs_train_for_as_long_as_their_text_asks() -> None:
     profile = load_profile("ted")
     steps = {
         number: pack_config(profile, Job(kind="model", model=number, languages=languages), PLACES).stages[0].steps
-        for number, languages in ((7, ("el",)), (16, ("el",)), (19, ("el",)), (22, ("el", "uk", "sv", "id")))
+        for number, languages in ((7, ("el",)), (16, ("el",)), (22, ("el", "uk", "sv", "id")))
     }
-    assert steps == {7: 34_000, 16: 101_000, 19: 34_000, 22: 97_700}
+    assert steps == {7: 34_000, 16: 101_000, 22: 97_700}
+
+
+@pytest.mark.parametrize(
+    ("number", "language", "epochs", "pairs"),
+    [
+        (7, "uk", 120, 108.5e3),
+        (31, "sv", 120, 56.6e3),
+        (16, "uk", 20, 1.81e6),
+        (36, "id", 20, 1.61e6),
+        (19, "el", 120, 134.3e3 + 19 * 1000),
+        (21, "el", 120, 134.3e3 + 19 * 100),
+    ],
+)
+def test_packs_have_the_papers_epochs_of_their_own_text(number: int, language: str, epochs: int, pairs: float) -> None:
+    an_update = 134.3e3 * 120 / 34_000
+    config = pack_config(load_profile("ted"), Job(kind="model", model=number, languages=(language,)), PLACES)
+    assert config.stages[0].steps == pytest.approx(epochs * pairs / an_update, rel=0.01)
+    assert config.stages[0].steps / config.validation.every == pytest.approx(24, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("number", "languages", "pairs"),
+    [
+        (5, ("el",), 62.27e6 + 2 * 2.41e6),
+        (6, ("el", "uk", "sv", "id"), 62.27e6 + 2 * 6.81e6 + 12 * 0.07e6),
+        (57, ("el",), 7.11e6 + 2 * 134.3e3),
+        (58, ("el", "uk", "sv", "id"), 7.11e6 + 2 * 386.8e3),
+    ],
+)
+def test_re_training_has_ten_epochs(number: int, languages: tuple[str, ...], pairs: float) -> None:
+    an_update = (62.27e6 + 2 * 2.41e6) / (320_000 / 3)
+    made = retrain_config(retrain_mapping(load_profile("ted"), Job(kind="model", model=number, languages=languages), PLACES))
+    assert made.stages[0].steps == pytest.approx(10 * pairs / an_update, rel=0.01)
+    assert made.stages[0].steps / made.validation.every == pytest.approx(10, rel=0.01)
 
 
 def test_a_pack_watches_the_directions_of_the_forgetting_figure() -> None:
@@ -132,6 +166,7 @@ def test_a_profile_may_be_a_file(tmp_path: Path) -> None:
         ("others=[el]", "expected initial languages other than en"),
         ("packs.watch=[pl]", "packs.watch names 'pl'"),
         ("new=[fr]", "new names fr; expected languages that are not initial"),
+        ("packs.pairs={el: 3}", "packs.pairs has el; expected a number of line pairs for each of"),
         ("evaluation.sets={}", "there would be nothing to score"),
         ("base.model=null", "base.model and bilingual.model"),
         ("base.stages=[{steps: 1}]", "expected two, English-centric and multi-parallel"),

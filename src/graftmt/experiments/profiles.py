@@ -107,6 +107,11 @@ class PackSection:
     """Where a pack trains with all initial languages; otherwise as many as its stage has."""
     several_steps: int | None = None
     """Where it is for several new languages."""
+    pairs: dict[str, int] = field(default_factory=dict)
+    """New language → its line pairs with the pivot. The steps of a stage are those of the first; the others, and packs with
+    some lines of each initial language on top, have as many epochs. As many updates for all unless given."""
+    multi_aligned_pairs: dict[str, int] = field(default_factory=dict)
+    """The same for `multi_aligned_steps`: line pairs with all initial languages."""
     subwords: SubwordConfig = field(default_factory=lambda: SubwordConfig(merges=4000))
     """`merges` for each new language."""
     max_length: int = 256
@@ -194,6 +199,11 @@ class Profile:
             )
         if self.base.validation.lines < 1:
             raise ConfigError("base.validation.lines is 0; a stage's best weights are chosen by validation: set at least 1.")
+        for name, pairs in (("pairs", self.packs.pairs), ("multi_aligned_pairs", self.packs.multi_aligned_pairs)):
+            if pairs and (set(pairs) != set(self.new) or min(pairs.values()) < 1):
+                raise ConfigError(
+                    f"packs.{name} has {', '.join(pairs)}; expected a number of line pairs for each of {', '.join(self.new)}."
+                )
         for number in (*self.changes, *self.left_out):
             if not number.isdecimal() or int(number) not in models():
                 raise ConfigError(f"changes and left_out go by the numbers of models; got {number!r}.")

@@ -128,12 +128,7 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
     section, model, side = profile.packs, described(job), described(job).side
     assert job.model is not None and side is not None
     stage = section.source if side == "source" else section.target
-    steps = stage.steps
-    if model.data.view == "multi-aligned":
-        steps = section.multi_aligned_steps or steps
-    elif len(job.languages) > 1:
-        steps = section.several_steps or steps
-    stage = _for_size(replace(stage, directions=(), steps=steps), profile, job)
+    stage = _for_size(replace(stage, directions=(), steps=_pack_steps(profile, job, stage.steps)), profile, job)
     steps = stage.steps
     new = job.languages[0]
     pairs = [(new, other) for other in (profile.pivot, *section.watch)]
@@ -163,6 +158,20 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
     )
     # Here rather than by the training itself, so that results and `changes` know of the stage that `@trained` adds.
     return _changed(with_scoped_stage(config), profile, job.model)
+
+
+def _pack_steps(profile: Profile, job: Job, steps: int) -> int:
+    """As many epochs of a job's text as `steps` are of the first new language's with the pivot."""
+    section, data, new = profile.packs, described(job).data, job.languages[0]
+    if data.view == "multi-aligned":
+        pairs, steps = section.multi_aligned_pairs, section.multi_aligned_steps or steps
+        added = 0
+    elif len(job.languages) > 1:
+        return section.several_steps or steps
+    else:
+        pairs = section.pairs
+        added = (data.lines_per_language or 0) * (len(profile.initial) - 1)
+    return round(steps * (pairs[new] + added) / pairs[profile.new[0]]) if pairs else steps
 
 
 def _for_size(stage: StageConfig, profile: Profile, job: Job) -> StageConfig:
