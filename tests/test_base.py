@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import graftmt.base
-from graftmt.base import FORMAT, Base
+from graftmt.base import FORMAT, Base, choose_device, read_base_document
 from graftmt.errors import CheckpointError, ConfigError, DataError, GraftError
 from graftmt.model import ModelConfig
 from graftmt.text import Tokenizer
@@ -197,6 +197,8 @@ def test_a_truncated_file_is_named(base_copy: Path, file: str) -> None:
         ({"card": None, "languages": None}, "lacks languages, card"),
         ({"architecture": "large"}, "lacks architecture, or not of the right kind"),
         ({"code_placement": "nowhere"}, "code_placement"),
+        ({"architecture": {"heads": "four"}}, "base.json is damaged (architecture.heads is 'four', a str; expected int)"),
+        ({"architecture": {"model_dim": 130, "heads": 4}}, "base.json is damaged (architecture: model_dim"),
     ],
 )
 def test_a_document_that_does_not_fit_is_refused(base_copy: Path, changes: dict[str, Any], words: str) -> None:
@@ -230,6 +232,25 @@ def test_no_folder_and_no_such_precision_are_errors(tmp_path: Path, toy_base: Pa
         Base.load(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="unknown precision 'fp23'; did you mean 'fp32'"):
         Base.load(toy_base, dtype="fp23")
+
+
+def test_a_damaged_architecture_says_what_to_do_also_where_no_tensor_is_read(base_copy: Path) -> None:
+    change_document(base_copy, architecture={"heads": "four"})
+    with pytest.raises(CheckpointError, match=rf"{base_copy.name}/base\.json is damaged .*Restore the folder from a copy\."):
+        read_base_document(base_copy)
+
+
+@pytest.mark.parametrize("name", ["tpu", "", "gpu0"])
+def test_a_device_that_there_is_not_is_one_sentence(name: str) -> None:
+    with pytest.raises(GraftError) as caught:
+        choose_device(name)
+    message = f"device {name!r} cannot be used, for torch knows none of this name; use cpu, cuda, cuda:1 or auto."
+    assert str(caught.value) == message
+
+
+def test_a_device_that_torch_cannot_use_here_says_why() -> None:
+    with pytest.raises(GraftError, match=r"^device 'hpu' cannot be used here \(.*[^.]\); use cpu, cuda or auto\.$"):
+        choose_device("hpu")
 
 
 def test_a_field_that_a_later_version_adds_does_not_change_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import graftmt
 from graftmt.errors import GraftError
-from graftmt.files import atomic_file, atomic_folder, exclusive, read_json, write_json, write_text
+from graftmt.files import atomic_file, atomic_folder, claimed, exclusive, read_json, write_json, write_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=["Cs"])),
@@ -34,6 +34,23 @@ def content(folder: Path) -> dict[str, str]:
 def test_a_write_makes_the_folders_it_needs(tmp_path: Path) -> None:
     write_text(tmp_path / "a" / "b" / "file.txt", "héllo\n")
     assert content(tmp_path) == {"a/b/file.txt": "héllo\n"}
+
+
+@pytest.mark.parametrize("inside", ["", "deep/in"])
+def test_a_file_where_a_folder_is_needed_is_named(tmp_path: Path, inside: str) -> None:
+    file = tmp_path / "clean.el"
+    file.write_text("text\n", encoding="utf-8")
+    folder = file / inside
+    message = rf"clean\.el is a file; a folder is needed{' for .*deep/in' * bool(inside)}, choose another name"
+    with pytest.raises(GraftError, match=message), exclusive(folder, "the run"):
+        pass
+    with pytest.raises(GraftError, match=message), claimed(folder / "job.lock"):
+        pass
+    with pytest.raises(GraftError, match=message):
+        write_text(folder / "file.txt", "new")
+    with pytest.raises(GraftError, match=message), atomic_folder(folder / "folder"):
+        pass
+    assert content(tmp_path) == {"clean.el": "text\n"}
 
 
 def test_a_write_replaces_what_was_there(tmp_path: Path) -> None:
@@ -146,7 +163,7 @@ def test_a_folder_in_place_of_a_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(GraftError, match=r"could not write .*inside"):
         write_text(tmp_path / "file.txt" / "inside", "text")
     (tmp_path / "plain").write_text("text", encoding="utf-8")
-    with pytest.raises(GraftError, match="could not write"):
+    with pytest.raises(GraftError, match="plain is a file; a folder is needed for"):
         write_text(tmp_path / "plain" / "inside" / "file.txt", "text")
     with pytest.raises(GraftError, match="could not write"):
         write_folder(tmp_path / "plain", "text", "a")

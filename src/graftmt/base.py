@@ -62,7 +62,7 @@ class Base:
         """
         folder, precision = Path(folder), named_dtype(dtype)
         document = read_base_document(folder)
-        config = from_mapping(ModelConfig, document["architecture"], "architecture")
+        config = architecture_of(document, folder)
         tokenizer = Tokenizer(Subwords.load(folder / "subwords.model"), document["languages"], document["code_placement"])
         tensors = read_tensors(folder / "model.safetensors", "the base")
         rows = len(tokenizer.vocabulary)
@@ -123,7 +123,18 @@ def read_base_document(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{folder}/base.json lacks {', '.join(missing)}, or not of the right kind; restore the folder from a copy."
         )
+    architecture_of(document, folder)
     return document
+
+
+def architecture_of(document: Mapping[str, Any], folder: Path) -> ModelConfig:
+    """What base.json says of the model; where that cannot be, the file is damaged."""
+    try:
+        return from_mapping(ModelConfig, document["architecture"], "architecture")
+    except ConfigError as error:
+        raise CheckpointError(
+            f"{folder}/base.json is damaged ({str(error).rstrip('.')}). Restore the folder from a copy."
+        ) from None
 
 
 def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
@@ -166,10 +177,16 @@ def choose_device(name: str) -> str:
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise GraftError(f"device is {name!r} but torch sees no CUDA GPU here; use device=cpu.")
     try:
+        torch.device(name)
+    except RuntimeError:  # whose message lists every backend that torch has a name for
+        raise GraftError(
+            f"device {name!r} cannot be used, for torch knows none of this name; use cpu, cuda, cuda:1 or auto."
+        ) from None
+    try:
         torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise GraftError(f"device {name!r} cannot be used: {reason} Use cpu, cuda or auto.") from None
+    except (RuntimeError, AssertionError, ImportError) as error:
+        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
+        raise GraftError(f"device {name!r} cannot be used here ({reason}); use cpu, cuda or auto.") from None
     return name
 
 

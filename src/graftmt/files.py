@@ -24,12 +24,22 @@ def _failed(path: Path, error: OSError) -> GraftError:
     )
 
 
+def make_folder(folder: Path) -> None:
+    """The folder, with those that it is in, where it is not there yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        file = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+        purpose = "" if file == folder else f" for {folder}"
+        raise GraftError(f"{file} is a file; a folder is needed{purpose}, choose another name.") from None
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yields a temporary path beside `path`; it takes its name when the block ends well, and is removed otherwise."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         yield temporary
         _synchronise(temporary)
         os.replace(temporary, path)
@@ -45,7 +55,7 @@ def atomic_folder(path: Path, *, unless: str | None = None) -> Iterator[Path]:
     """The same for a folder: the new one replaces the old one whole; `unless` that has a file of this name, and stays."""
     temporary: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
         temporary.chmod(0o755)
         yield temporary
@@ -90,7 +100,7 @@ def _synchronise(path: Path) -> None:
 @contextmanager
 def exclusive(folder: Path, what: str) -> Iterator[None]:
     """Holds `folder` for this process alone; a second one is told so instead of spoiling the work of the first."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with (folder / ".lock").open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -105,7 +115,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
 
     With `wait` it is True, sooner or later.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

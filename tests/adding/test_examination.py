@@ -118,6 +118,23 @@ def test_the_wrong_language_is_looked_for_on_both_sides(make_corpus: MakeCorpus,
     assert "fr: le renard" in warning
 
 
+def test_files_that_are_exchanged_are_said_to_be(make_corpus: MakeCorpus, base: Tokenizer, pack: Tokenizer) -> None:
+    found = examine(make_corpus({"el": ENGLISH * 20, "en": GREEK * 20}), base, pack)
+    assert found.wrong_language["el"].share == found.wrong_language["en"].share == 1
+    warning = warning_with("exchanged", found)
+    assert "The text in el and that in en seem to be exchanged" in warning and "en: the quick brown fox" in warning
+    assert not warning_with("Clean the text", found) and not warning_with("at all?", found)
+
+
+def test_text_that_is_nearly_all_in_another_language_is_asked_about(
+    make_corpus: MakeCorpus, base: Tokenizer, pack: Tokenizer
+) -> None:
+    found = examine(make_corpus({"el": FRENCH * 20, "en": ENGLISH * 20}), base, pack)
+    warning = warning_with("in another language", found)
+    assert "Is this text in el at all? See whether el was given the right file" in warning
+    assert not warning_with("Clean the text", found) and not warning_with("exchanged", found)
+
+
 def test_where_the_language_cannot_be_told_the_table_says_why(
     make_corpus: MakeCorpus, base: Tokenizer, pack: Tokenizer
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -56,7 +57,9 @@ def test_a_resident_base_is_used_and_stays_as_it_is(options: AddOptions, base: B
     assert Translator(base, [result.pack]).translate(["κεκε"], source="el", target="fr") == Translator(
         options.base, [result.path]
     ).translate(["κεκε"], source="el", target="fr")
-    assert said.index("The text:") < next(row for row, line in enumerate(said) if line.startswith("Estimate: "))
+    assert said.index("The text:") < next(
+        row for row, line in enumerate(said) if line.startswith("Estimate for el as source: ")
+    )
     json.dumps(result.to_dict())
 
 
@@ -94,6 +97,118 @@ def test_settings_that_do_not_decide_what_is_learned_may_change(options: AddOpti
     check_earlier_run(replace(first.config, log_every=7, device="cuda", threads=4))
     with pytest.raises(ConfigError, match="seed: 1 then, 2 now"):
         check_earlier_run(replace(first.config, seed=2))
+
+
+def damage(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8")[:20], encoding="utf-8")
+
+
+def test_a_damaged_checkpoint_is_named_with_the_way_to_go_on(options: AddOptions, base: Base) -> None:
+    first = add(options, base, overrides=(*options.overrides, "checkpoint_every=2"))
+    checkpoints = sorted((options.run / "checkpoints").glob("stage1-step*"))
+    damage(checkpoints[1] / "state.json")
+    with pytest.raises(
+        CheckpointError, match=rf"before it, {checkpoints[0].name}, .* delete \S+{checkpoints[1].name} and give"
+    ):
+        check_earlier_run(first.config)
+    damage(checkpoints[0] / "state.json")
+    with pytest.raises(CheckpointError, match=r"from a copy, or use another folder \(--run FOLDER\), or --fresh"):
+        add(options, base, overrides=(*options.overrides, "checkpoint_every=2"))
+
+
+def test_a_run_on_other_text_is_refused_with_the_options_of_add(
+    options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path
+) -> None:
+    add(options, base)
+    corpus = Path(shutil.copytree(graft_corpus, tmp_path / "corpus"))
+    text = (corpus / "train.en.txt").read_text(encoding="utf-8")
+    (corpus / "train.en.txt").write_text(text.replace(text.split()[0], "bababa"), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        add(options, base, train=(str(corpus),))
+    assert "was trained on other text" in str(caught.value)
+    assert "Restore them, or use another folder (--run FOLDER), or --fresh to start over" in str(caught.value)
+    assert "run=" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["pack", "el.graftpack"])
+def test_a_pack_of_another_run_is_never_replaced(options: AddOptions, base: Base, tmp_path: Path, name: str) -> None:
+    place = tmp_path / "packs" / name
+    received = add(options, base, run=tmp_path / "theirs", output=place, seed=2, steps=1)
+    for changes in ({"dry_run": True}, {}, {"fresh": True}):
+        with pytest.raises(GraftError, match=r"another pack, el \(source\): embed\. .* another place \(-o\), or delete"):
+            add(options, base, output=place, **changes)
+        assert not options.run.exists()
+    assert received.pack is not None
+    assert load_pack(place).fingerprint == received.pack.fingerprint
+
+
+def test_a_pack_that_this_run_has_made_is_replaced_by_it(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    place = tmp_path / "packs" / "el"
+    first = add(options, base, output=place)
+    assert add(options, base, output=place).pack.fingerprint == first.pack.fingerprint  # the same command again
+    with pytest.raises(Stopped):
+        add(options, base, output=place, fresh=True, seed=2, minutes=0)
+    assert load_pack(place).fingerprint == first.pack.fingerprint
+    second = add(options, base, output=place, seed=2)  # gone on with: the earlier run is aside
+    assert load_pack(place).fingerprint == second.pack.fingerprint != first.pack.fingerprint
+
+
+def test_a_pack_that_is_continued_is_not_replaced_by_what_comes_of_it(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    place, place2 = tmp_path / "el", tmp_path / "el-2"
+    add(options, base, output=place, steps=1)
+    continued = replace(options, parent=place, merges=None, run=tmp_path / "run-2", steps=1)
+    with pytest.raises(GraftError, match="is there already: another pack"):
+        add(continued, base, output=place)
+    for _ in range(2):
+        assert add(continued, base, output=place2).path == place2
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["stages.0.stepz=4", "validation.watch=[el-xx]", "stages.0.packed=true precision=fp32 stages.0.batch_tokens=1"],
+)
+def test_what_is_refused_before_it_trains_leaves_nothing_behind(
+    options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path, override: str
+) -> None:
+    text = tuple(f"{name}={graft_corpus / f'train.{name}.txt'}" for name in ("el", "en"))
+    asked = replace(options, train=text, run=tmp_path / "runs" / "el")
+    with pytest.raises(GraftError):
+        add(asked, base, overrides=(*options.overrides, *override.split()))
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "runs" / "uk").mkdir(parents=True)
+    with pytest.raises(GraftError):
+        add(asked, base, overrides=(*options.overrides, *override.split()))
+    assert list((tmp_path / "runs").iterdir()) == [tmp_path / "runs" / "uk"]
+    add(asked, base)
+    with pytest.raises(GraftError):
+        add(asked, base, overrides=(*options.overrides, *override.split()))
+    assert (asked.run / "pack").is_dir()
+
+
+def test_a_mistake_in_an_override_is_said_before_more_text_is_made(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"stages\.0\.stepz"):
+        add(options, base, augment="20-bt", overrides=("stages.0.stepz=4",))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_stopped_says_where_it_stands(options: AddOptions, base: Base) -> None:
+    said: list[str] = []
+    with pytest.raises(Stopped) as caught:
+        add_language(replace(options, minutes=0), said.append, base)
+    standing = {"languages": ["el"], "side": "source", "run": str(options.run), "step": 1, "steps": 4, "pack": None}
+    assert caught.value.standing == standing
+    assert f"there is no pack yet: 1 of 4 steps are done, in {options.run}" in said
+
+
+def test_of_the_same_text_nothing_is_said_twice(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    first = add(options, base, steps=1)
+    said: list[str] = []
+    target = replace(options, side="target", run=tmp_path / "target", steps=1)
+    add_language(target, said.append, base, told=first.examination)
+    assert "The text:" not in said and not any(line.startswith("warning: There is little text") for line in said)
+    assert any(line.startswith("Estimate for el as target: ") for line in said)
+    other = replace(first.examination, pairs={"el-en": 7})
+    assert first.lines(other) == first.lines()  # other text is said
 
 
 def test_a_pack_of_another_base_cannot_be_continued(

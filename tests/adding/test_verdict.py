@@ -95,12 +95,14 @@ def test_samples_are_different_lines_of_every_direction_in_turn(count: int) -> N
     assert [sample["direction"] for sample in samples[:2]] == ["el-en", "el-fr"]
 
 
-def verdict(trained: float, zero_shot: float | None = None, pivot: float | None = None) -> Verdict:
-    scores: dict[str, dict[str, Any]] = {"el-fr": {"chrf": trained, "zero_shot": False}}
+def verdict(
+    trained: float, zero_shot: float | None = None, pivot: float | None = None, *, lines: int = 200, split: str = "test"
+) -> Verdict:
+    scores: dict[str, dict[str, Any]] = {"el-fr": {"chrf": trained, "lines": lines, "zero_shot": False}}
     if zero_shot is not None:
-        scores["el-ru"] = {"chrf": zero_shot, "zero_shot": True}
+        scores["el-ru"] = {"chrf": zero_shot, "lines": 200, "zero_shot": True}
         scores["el-ru"] |= {"pivot": {"through": "fr", "chrf": pivot}} if pivot is not None else {}
-    return Verdict("test", 5, scores, [])
+    return Verdict(split, 5, scores, [])
 
 
 @pytest.mark.parametrize(
@@ -115,3 +117,10 @@ def verdict(trained: float, zero_shot: float | None = None, pivot: float | None 
 )
 def test_the_words_say_whether_a_pivot_is_better(found: Verdict, words: str) -> None:
     assert words in found.words
+
+
+def test_the_words_say_so_where_scores_rest_on_few_lines() -> None:
+    assert "Scored on" not in verdict(80, lines=100).words
+    few = verdict(80, lines=13, split="valid").words
+    assert "Scored on 13 lines of the valid text, by which the best checkpoint was chosen too: a rough sign." in few
+    assert "Scored on as few as 1 line of the test text: a rough sign." in verdict(80, 60, lines=1).words

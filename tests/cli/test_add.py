@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -72,7 +73,14 @@ def test_a_pack_comes_with_what_was_found_before_and_after(source, graft_base, t
 def test_it_says_what_it_sees_and_what_to_type_next(source) -> None:
     result = source()
     assert result.code == 0
-    for words in ("The text:", "el-en: line pairs", "Estimate: ", "% of the base's", "validation at step 3", "zero-shot chrf"):
+    for words in (
+        "The text:",
+        "el-en: line pairs",
+        "Estimate for el as source: ",
+        "% of the base's",
+        "validation at step 3",
+        "zero-shot chrf",
+    ):
         assert words in result.stderr
     for words in ("el (source): embed", "chrF through en", "Trained directions: chrF", "The pack: runs/el-source/pack"):
         assert words in result.stdout
@@ -91,6 +99,46 @@ def test_both_sides_are_made_unless_one_is_named(add, graft_corpus: Path) -> Non
     for one in found:
         archive = load_pack(one["pack"])
         assert (archive.side, archive.fingerprint) == (one["side"], load_pack(f"runs/el-{one['side']}/pack").fingerprint)
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_of_both_sides_the_text_is_described_once_and_each_estimate_is_named(
+    add, graft_corpus: Path, options: list[str]
+) -> None:
+    result = add("el", "--train", str(graft_corpus), *options)
+    assert result.code == 0, result.stderr
+    shown = result.stdout if options else result.stderr
+    for words in ("The text:", "There is little text in el", "Estimate for el as source: ", "Estimate for el as target: "):
+        assert shown.count(words) == 1, words
+
+
+def test_the_help_says_where_two_packs_go_and_how_minutes_end(graftmt) -> None:
+    shown = " ".join(graftmt("add", "--help").stdout.replace("│", " ").split())
+    assert "packs/el means packs/el-source and packs/el-target" in shown
+    assert "What --minutes stops ends with exit code 0" in shown
+
+
+def test_stopped_at_the_second_side_the_first_is_named(add, graft_corpus: Path) -> None:
+    both = ("el", "--train", str(graft_corpus), "-q")
+    assert add(*both, "--side", "source").code == 0
+    stopped = add(*both, "--json", "--minutes", "0")
+    assert stopped.code == 0, stopped.stderr
+    found = json.loads(stopped.stdout)
+    assert (found["side"], found["run"], found["pack"]) == ("target", "runs/el-target", None)
+    assert found["made"] == ["runs/el-source/pack"]
+
+
+def test_the_verdict_says_on_how_many_lines_it_rests(pair) -> None:
+    shown = pair("-q").stdout
+    assert re.search(r"direction .* lines .* BLEU .* chrF", shown)
+    assert re.search(r"tlh-fr .* trained .* 4 ", shown)
+    assert "Scored on 4 lines of the valid text, by which the best checkpoint was chosen too" in shown
+
+
+@pytest.mark.parametrize("number", ["14", "(14)", " ( 14 ) "])
+def test_a_recipe_may_be_one_of_the_papers_numbers(source, number: str) -> None:
+    found = json.loads(source("--recipe", number, "--dry-run", "--json", "-q").stdout)
+    assert found["recipe"] == "embed + enc-first-layer"
 
 
 def test_several_languages_share_a_pack(add, graft_corpus: Path, graft_base) -> None:
@@ -130,7 +178,13 @@ def test_text_that_the_base_s_vocabulary_covers_is_warned_of(add, graft_corpus: 
 def test_a_dry_run_prints_its_findings_and_leaves_no_trace(pair, tmp_path: Path, options: list[str]) -> None:
     result = pair("--dry-run", "--quiet", *options)
     assert (result.code, result.stderr) == (0, "")
-    for words in ("The text:", "tlh: words per line", "warning: There is little text in tlh", "Estimate: ", "3 steps, about "):
+    for words in (
+        "The text:",
+        "tlh: words per line",
+        "warning: There is little text in tlh",
+        "Estimate for tlh",
+        "3 steps, about ",
+    ):
         assert words in result.stdout
     assert not (tmp_path / "runs").exists()
     found = json.loads(pair("--dry-run", "--quiet", "--json").stdout)
@@ -171,7 +225,16 @@ def test_other_settings_in_the_same_folder_need_fresh_which_loses_nothing(pair, 
 def test_minutes_stop_it_and_the_same_command_goes_on(pair) -> None:
     stopped = pair("--minutes", "0", "--json")
     assert stopped.code == 0
-    assert json.loads(stopped.stdout) == {"stopped": "the time given with --minutes is over"}
+    assert json.loads(stopped.stdout) == {
+        "stopped": "the time given with --minutes is over",
+        "languages": ["tlh"],
+        "side": "source",
+        "run": "runs/tlh-source",
+        "step": 1,
+        "steps": 3,
+        "pack": None,
+        "made": [],
+    }
     for words in ("there will be no pack until the same command is given again", "stopped at step 1 of 3", "goes on from here"):
         assert words in stopped.stderr
     went_on = pair("--json")
@@ -244,6 +307,13 @@ def test_what_a_continued_pack_keeps_cannot_be_changed(continued, options: list[
     ("options", "words"),
     [
         (["--recipe", "embed + frob"], "frob"),
+        (["--recipe", "30"], "(30) is a target pack, and this one is a source pack; give --side target"),
+        (["--recipe", "(14)", "--side", "both"], "(14) is a source pack, and this one is a target pack"),
+        (["--recipe", "38"], "no incremental model (38)"),
+        (["--recipe", "19"], "--recipe 'embed + enc-adapters-all(512)' --augment 1000-bt."),
+        (["--recipe", "16"], "--recipe 'embed + enc-adapters-all(512)' --augment multi-aligned."),
+        (["--recipe", "63"], "differs from it in the text, AR-EN without lang ID filtering. Write --recipe 'embed'."),
+        (["--recipe", "12 + enc-norm"], "'12' is a number; write the components of that model"),
         (["--recipe", "embed + enc-adapters-9(4)"], "the base's encoder has no layer 9; expected 1 to 3"),
         (["--recipe", "embed + dec-last-layer"], "cannot be part of a source pack"),
         (["--recipe", "embed + dec-last-layer", "--side", "both"], "cannot be part of a source pack"),
@@ -255,7 +325,7 @@ def test_what_a_continued_pack_keeps_cannot_be_changed(continued, options: list[
         (["--valid", "nowhere"], "there is no file nowhere"),
         (["-b", "nowhere"], "there is no base folder nowhere"),
         (["--beam", "0"], "beam"),
-        (["--device", "tpu"], "device 'tpu' cannot be used"),
+        (["--device", "tpu"], "device 'tpu'"),
         (["--base-dtype", "bf16", "--device", "cpu"], "for training on a GPU"),
         (["stages.0.stepz=4"], "unknown key 'stages.0.stepz'; did you mean 'steps'?"),
         (["run=elsewhere"], "override 'run=elsewhere': there is an option for this"),

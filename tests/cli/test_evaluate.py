@@ -66,6 +66,35 @@ def test_the_table_names_directions_averages_and_signatures(evaluate) -> None:
     assert "→EN" not in result.stdout, "the mean of one direction"
 
 
+@pytest.mark.parametrize(
+    ("directions", "words"),
+    [
+        ("en-xc", "has no test text in 'xc', no file such as test.xc.txt; it has en, xb, zz."),
+        ("xa-en,en-xb", "has no test text in 'xa', no file such as test.xa.txt"),
+        ("to-xc", "to-xc: "),
+        ("en-zz", "neither the base nor a pack knows 'zz', though "),
+        ("en-qq", "'qq' is not a language here"),
+    ],
+)
+def test_what_the_corpus_lacks_is_told_apart_from_what_no_one_knows(
+    evaluate, tmp_path: Path, toy_corpus: Path, directions: str, words: str
+) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for name, other in (("en", "en"), ("xb", "xb"), ("xa", "zz")):
+        shutil.copy(toy_corpus / f"test.{name}.txt", corpus / f"test.{other}.txt")
+    result = evaluate("-c", str(corpus), "-d", directions)
+    assert result.code == 1
+    assert words in result.stderr
+
+
+def test_a_file_is_no_folder_for_scores(evaluate, tmp_path: Path) -> None:
+    (tmp_path / "clean.el").touch()
+    result = evaluate("-d", "en-xa", "-n", "1", "-o", str(tmp_path / "clean.el"))
+    assert result.code == 1
+    assert result.stderr.endswith("clean.el is a file; a folder is needed, choose another name.\n")
+
+
 def test_only_languages_of_both_the_base_and_the_corpus_count(evaluate, tmp_path: Path, toy_corpus: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()

@@ -47,6 +47,18 @@ def test_a_run_that_has_just_begun_has_no_checkpoint_yet(graftmt, toy_run: Path,
     assert (facts["kind"], facts["checkpoint"], facts["base"]) == ("run", None, None)
 
 
+def test_a_run_before_its_first_validation_has_no_best_step(graftmt, toy_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(toy_run, tmp_path / "run")
+    path = tmp_path / "run" / "checkpoints" / "stage1-step00000500" / "state.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["state"] |= {"best_score": None, "best_step": 0, "validations": []}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    facts = json.loads(graftmt("inspect", str(tmp_path / "run"), "--json").stdout)
+    assert "best_step" not in facts
+    assert facts["last_validation"] is None
+    assert "best_step" in json.loads(graftmt("inspect", str(toy_run), "--json").stdout)
+
+
 def test_a_changed_base_is_an_error(graftmt, base_copy: Path) -> None:
     path = base_copy / "model.safetensors"
     content = bytearray(path.read_bytes())
@@ -119,6 +131,16 @@ def test_a_pack_s_scores_are_a_line_each(graftmt, grafted, tmp_path: Path) -> No
     save_pack(pack, tmp_path / "pack", Base.load(grafted.base).model.config)
     shown = graftmt("inspect", str(tmp_path / "pack")).stdout
     assert "el-fr: bleu 2, chrf 31.25, lines 4, zero_shot yes, pivot (through en, bleu 3, chrf 40)" in shown
+
+
+def test_a_damaged_checkpoint_is_told_with_a_way_out(graftmt, grafted, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(grafted.el.parent, tmp_path / "run"))
+    for path in run.glob("checkpoints/stage*/state.json"):
+        path.write_text("{", encoding="utf-8")
+    result = graftmt("inspect", str(run))
+    assert (result.code, result.stdout) == (1, "")
+    assert "There is no earlier checkpoint: restore" in result.stderr
+    assert "or start over in another folder." in result.stderr
 
 
 def test_the_run_of_a_pack_is_described(graftmt, grafted) -> None:

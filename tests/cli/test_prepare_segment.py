@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from graftmt.progress import PlainProgress
+
 
 @pytest.fixture
 def chinese_corpus(tmp_path: Path) -> Path:
@@ -29,6 +31,20 @@ def test_chinese_is_segmented_and_joined_again(graftmt, chinese_corpus: Path, tm
     assert graftmt("prepare", "segment", str(words), "-o", str(joined), "--undo").code == 0
     for name in ("train.zh_cn.txt", "valid.zh_cn.txt", "train.en.txt"):
         assert (joined / name).read_bytes() == (chinese_corpus / name).read_bytes()
+
+
+@pytest.mark.parametrize("command", [("segment",), ("clean", "--no-language-id")])
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_is_shown_unless_it_is_to_be_quiet(
+    graftmt, chinese_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], quiet: bool
+) -> None:
+    for path in chinese_corpus.iterdir():
+        path.write_text(path.read_text(encoding="utf-8") * 600, encoding="utf-8")
+    monkeypatch.setattr(PlainProgress.__init__, "__defaults__", (0.0,))  # seconds between two lines
+    rules = ("--rules=-duplicates",) if "clean" in command else ()
+    result = graftmt("prepare", *command, *rules, str(chinese_corpus), "-o", str(tmp_path / "out"), *["-q"] * quiet)
+    assert result.code == 0, result.stderr
+    assert ("train: lines written: 1,000" in result.stderr) is not quiet
 
 
 def test_a_corpus_without_chinese_is_an_error_that_names_what_it_has(graftmt, toy_corpus: Path, tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_rows_are_chosen_by_side_and_number(graftmt) -> None:
     shown = graftmt("recipes", "--id", "31").stdout
     assert "7,380,992" in shown
     assert "Whole models" not in shown
+    for number in ("31", "(31)"):
+        assert graftmt("recipes", number).stdout == shown
 
 
 def test_a_recipe_of_ones_own_is_counted(graftmt) -> None:

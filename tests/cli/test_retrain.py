@@ -151,8 +151,12 @@ def test_a_dry_run_checks_what_is_there_and_says_what_is_not(graftmt, options: l
     path = str(CONFIGS / "retrain.yaml")
     wrong = graftmt("retrain", path, *options, "new=[xx]", "--dry-run")
     assert wrong.code != 0 and "no train text in xx" in wrong.stderr
-    absent = graftmt("retrain", path, "--base", str(tmp_path / "nowhere"), "--dry-run")
-    assert absent.code == 0 and "only the form of the configuration was checked" in absent.stderr
+    for option, words in (("--base", "no base folder"), ("--corpus", "no corpus folder")):
+        absent = graftmt("retrain", path, *options, option, str(tmp_path / "nowhere"), "--dry-run")
+        assert (absent.code, absent.stdout) == (1, "")
+        assert f"there is {words} {tmp_path / 'nowhere'}" in absent.stderr
+    unvalidated = graftmt("retrain", path, *options, "validation.split=dev", "--dry-run")
+    assert unvalidated.code == 1 and "no files of the split 'dev'" in unvalidated.stderr
 
 
 # The bilingual baseline is `graftmt train` with a configuration

@@ -53,6 +53,22 @@ def test_a_dry_run_prints_the_whole_configuration_and_leaves_no_trace(graftmt, c
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["data.corpus=nowhere"], "there is no corpus folder nowhere"),
+        (["data.languages=[en, qq]"], "has no train text for language 'qq'"),
+        (["validation.split=dev"], "has no files of the split 'dev'"),
+        (["validation.directions=[en-qq]"], "'qq' is not a language here"),
+        (["stages.0.directions=[en-qq]"], "'qq' is not a language here"),
+    ],
+)
+def test_a_dry_run_looks_whether_the_files_are_there(graftmt, config: str, arguments: list[str], words: str) -> None:
+    result = graftmt("train", config, "--dry-run", *arguments)
+    assert (result.code, result.stdout) == (1, "")
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
         (["stages.0.warmpu=3"], "unknown key 'stages.0.warmpu'; did you mean 'warmup'?"),
         (["stages.0.steps=many"], "stages.0.steps is 'many', a str; expected int"),
         (["seed"], "override 'seed': expected KEY=VALUE"),

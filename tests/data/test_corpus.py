@@ -114,6 +114,16 @@ def test_damaged_and_mislabelled_files_are_errors(tmp_path: Path, ending: str) -
             list(read_lines(path))
 
 
+@pytest.mark.parametrize(("ending", "compression"), [(".gz", "gzip"), (".xz", "xz"), (".zst", "zstd")])
+def test_plain_text_with_the_name_of_a_compressed_file_is_called_so(tmp_path: Path, ending: str, compression: str) -> None:
+    path = tmp_path / f"train.en.txt{ending}"
+    path.write_bytes(to_bytes(LINES))
+    with pytest.raises(DataError, match=f"{path.name} is not compressed with {compression}.* take {ending} off its name"):
+        list(read_lines(path))
+    path.write_bytes(b"")
+    assert ending != ".gz" or list(read_lines(path)) == [], "nothing is not something else"
+
+
 def test_a_missing_file_folder_or_split_says_what_was_expected(tmp_path: Path, corpus: Corpus) -> None:
     with pytest.raises(DataError, match="there is no file"):
         list(read_lines(tmp_path / "nothing.txt"))

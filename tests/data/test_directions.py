@@ -68,6 +68,16 @@ def test_the_nearest_language_is_offered() -> None:
         select_directions("zh-hans-centric", LANGUAGES)
 
 
+def test_a_language_that_is_lacking_here_has_its_own_reason() -> None:
+    lacking = {"qa": "no text in 'qa'."}
+    for view in ("en-qa", "qa-en", "en-fr,qa-zh-hant", "to-qa", "from-qa", "qa-centric", ["qa-fr"]):
+        with pytest.raises(LanguageError, match=r": no text in 'qa'\.$"):
+            select_directions(view, LANGUAGES, lacking=lacking)
+    with pytest.raises(LanguageError, match="'xx' is not a language here"):
+        select_directions("qa-xx", LANGUAGES, lacking=lacking)
+    assert select_directions("en-fr", LANGUAGES, lacking=lacking) == [Direction("en", "fr")]
+
+
 def test_a_language_is_not_translated_into_itself() -> None:
     with pytest.raises(LanguageError, match="to itself"):
         parse_direction("en-en", LANGUAGES)

@@ -30,6 +30,7 @@ QUICK = [
     "packs.several_steps=null",
     "packs.pairs={}",
     "packs.multi_aligned_pairs={}",
+    "changes={}",
     "packs.validations=1",
     "packs.validation={lines: 2, translate: false}",
     *(f"packs.{side}={{steps: 3, batch_tokens: 200, learning_rate: 0.02, warmup: 1}}" for side in ("source", "target")),

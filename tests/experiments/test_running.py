@@ -314,8 +314,10 @@ def test_the_ted_experiments_on_a_release(graftmt, quick: list[str], ted_release
         path.unlink()
     refused = graftmt(*command, "base.stages.0.learning_rate=0.0123")
     assert refused.code == 1
-    told = json.loads(refused.stdout)["failed"]["model-3"]
-    assert "was trained with other settings (stages.0.learning_rate" in told
+    assert f"2 bases in {output} were made with other settings" in refused.stderr
+    assert "bases/3: training.stages.0.learning_rate" in refused.stderr
+    assert "also what stands on the base" in refused.stderr
+    assert not list((output / "results").iterdir()), "nothing was begun"
 
 
 def test_the_paracrawl_experiments_on_releases(
@@ -384,6 +386,31 @@ def test_what_cannot_be_meant_is_said(graftmt, command: list[str], message: str)
     result = graftmt("experiment", *command)
     assert result.code == 1
     assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("command", ["run", "list"])
+def test_a_profile_that_is_missing_is_asked_for_by_name(graftmt, command: str) -> None:
+    result = graftmt("experiment", command)
+    assert result.code == 1
+    assert "say which profile: docs, ted, paracrawl, demo, or the path of a YAML file" in result.stderr
+
+
+def test_a_report_without_a_profile_names_those_that_there_are(graftmt) -> None:
+    assert "a profile (docs, ted, paracrawl, demo)" in graftmt("experiment", "report").stderr
+
+
+def test_a_file_is_no_folder_for_results(graftmt, tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    result = graftmt("experiment", "run", "demo", "--tables", "2", "--rows", "7", "-o", str(tmp_path / "f"))
+    assert result.code == 1
+    assert f"{tmp_path / 'f'} is a file; a folder is needed" in result.stderr
+
+
+def test_minutes_that_rows_have_in_common_are_said_to_be(graftmt, tmp_path: Path) -> None:
+    sentence = "A row's minutes are with all that it still needs"
+    listed = ("experiment", "list", "demo", "-o", str(tmp_path), "--tables", "2")
+    assert sentence in graftmt(*listed, "--rows", "7,8").stdout
+    assert sentence not in graftmt(*listed, "--rows", "7").stdout
 
 
 def test_list_and_dry_run_say_what_is_done_and_what_is_missing(

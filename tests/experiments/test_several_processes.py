@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,9 @@ import pytest
 from graftmt.base import read_base_document
 from graftmt.experiments import running
 from graftmt.experiments.claims import Claims, Held
+from graftmt.experiments.jobs import base_job
+from graftmt.experiments.profiles import load_profile
+from graftmt.experiments.store import Store
 from graftmt.experiments.team import environments_of, team, visible_gpus
 from graftmt.files import claimed, write_text
 
@@ -80,10 +84,11 @@ def test_two_processes_share_the_jobs_and_come_to_the_results_of_one(
     said = [f"{before}{after.decode()}" for before, (_, after) in zip(said, outputs, strict=True)]
     assert [process.returncode for process in processes] == [0, 0], said
     documents = [json.loads(output) for output, _ in outputs]
-    done = Counter(key for document in documents for key in document["done"])
+    assert [set(document["done"]) for document in documents] == [set(expected)] * 2, "by whichever process"
+    done = Counter(key for document in documents for key in document["done_here"])
     assert set(done) == set(expected)
     assert set(done.values()) == {1}, "each by one process"
-    assert all(document["done"] for document in documents), "both had something to do"
+    assert all(document["done_here"] for document in documents), "both had something to do"
     assert [document["left"] for document in documents] == [[], []]
     assert "failed" not in "".join(said)
     same_scores(results(alone), results(shared))
@@ -213,6 +218,37 @@ def test_a_failure_elsewhere_is_one_here(run, graftmt, arguments, hold, results,
     assert "failed" not in found["compose-7+31-uk-el-seed1"]
 
 
+def test_what_others_did_is_told_apart(run, graftmt, arguments, hold, tmp_path: Path) -> None:
+    asked = ("--tables", "2", "--rows", "7,8")
+    other, here = tmp_path / "other", tmp_path / "here"
+    run(other, *asked)
+    name = "model-7-el-seed1"
+    made = (other / "results" / f"{name}.json").read_text("utf-8")
+    hold(here, name, lambda: write_text(here / "results" / f"{name}.json", made))
+    outcome = run(here, *asked)
+    assert outcome["done"] == ["model-4", "model-7-el-seed1", "model-8-el-seed1"]
+    assert outcome["done_here"] == ["model-4", "model-8-el-seed1"]
+
+
+def test_the_sum_says_who_did_what(run, graftmt, arguments, hold, tmp_path: Path) -> None:
+    asked = ("--tables", "1", "--rows", "4")
+    run(tmp_path / "other", *asked)
+    path = tmp_path / "here" / "results" / "model-4.json"
+    hold(tmp_path / "here", "model-4", lambda: shutil.copytree(tmp_path / "other" / "results", path.parent))
+    result = graftmt(*arguments(tmp_path / "here", *asked))
+    assert "1 job done now (0 here, 1 by other processes), 0 failed, 0 left" in result.stdout
+
+
+def test_failures_of_others_count_also_after_this_process_has_ended(tmp_path: Path) -> None:
+    profile, store, job = load_profile("demo"), Store(tmp_path), base_job(4)
+    store.write_failure(job, {"failed": "an earlier time"})
+    outstanding = store.outstanding([job], profile)
+    assert store.settled_since(outstanding, profile) == ([], {})
+    threading.Event().wait(0.01)  # the clock of files
+    store.write_failure(job, {"failed": "no room"})
+    assert store.settled_since(outstanding, profile) == ([], {"model-4": "no room"})
+
+
 def test_the_time_given_ends_a_wait(graftmt, arguments, tmp_path: Path) -> None:
     with Claims(tmp_path / "locks", print).take("model-4"):
         result = graftmt(*arguments(tmp_path, "--tables", "1", "--rows", "4", "--minutes", "0.01"), "--json")
@@ -291,10 +327,13 @@ def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Pa
         outcome = run(shared, *asked, "--processes", "2")  # which is --quiet, and the other's log is not
     assert (outcome["left"], outcome["failed"]) == ([], {})
     said = log.read_text(encoding="utf-8")
-    number = len(expected) - len(outcome["done"])
-    assert number > 0
-    assert f"{number} job{'s' * (number > 1)} done now, 0 failed, 0 left" in said
-    assert set(outcome["done"]) | set(begun(said)) == set(expected)
+    assert set(outcome["done"]) == set(expected)
+    here = set(outcome["done_here"])
+    others = len(expected) - len(here)
+    assert others > 0
+    by = f" ({others} here, {len(here)} by other processes)" if here else ""
+    assert f"{len(expected)} jobs done now{by}, 0 failed, 0 left" in said, "both began before anything was done"
+    assert here | set(begun(said)) == set(expected)
     same_scores(results(alone), results(shared))
 
 

@@ -131,6 +131,8 @@ def test_any_text_is_a_recipe_or_an_error_of_ours(text: str) -> None:
         ("embed + enc-adapters-2,2(8)", 24, "a second time"),
         ("embed + dec-layer-0", 19, "layer 0"),
         ("embed + adapters-last(8)", 9, "enc-adapters-last or dec-adapters-last"),
+        ("12", 1, "'12' is a number; write the components of that model, which `graftmt recipes --id 12` shows"),
+        ("embed + ( 12 )", 9, "`graftmt recipes --id 12`"),
         ("embed + embed", 9, "again"),
         ("embed + enc-norm + enc-norm", 20, "again"),
         ("embed + non-tied + non-tied", 20, "again"),

@@ -23,7 +23,7 @@ import graftmt
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.packs import Pack, compose, is_pack, load_pack, read_pack_document, save_pack
-from graftmt.packs.storage import FORMAT
+from graftmt.packs.storage import FORMAT, check_unclaimed
 
 RECIPE = "embed + dec-last-layer + enc-adapters-last(4)"
 FILES = ["README.md", "pack.json", "pack.safetensors", "subwords.model"]
@@ -407,6 +407,24 @@ def test_a_pack_takes_the_place_of_a_pack_and_of_nothing_else(folder: Path, base
     for name in ("empty", "empty", "new/deep", "one.graftpack", "one.graftpack"):
         save_pack(pack, tmp_path / name, config)
         assert load_pack(tmp_path / name).fingerprint == pack.fingerprint
+
+
+@pytest.mark.parametrize("name", ["pack", "el.graftpack"])
+def test_only_a_pack_that_is_kept_elsewhere_may_be_replaced_unasked(
+    folder: Path, base: Base, tmp_path: Path, name: str
+) -> None:
+    place, own = tmp_path / name, tmp_path / "run" / "pack"
+    check_unclaimed(place, [own])  # nothing is there
+    save_pack(load_pack(folder), place, base.model.config)
+    with pytest.raises(GraftError, match=r"is there already: another pack, el \(target\): embed .*or delete it first"):
+        check_unclaimed(place, [own])
+    shutil.copytree(folder, own)
+    check_unclaimed(place, [own])
+    if place.is_dir():
+        place = place / "pack.json"
+    place.write_bytes(b"{")
+    with pytest.raises(GraftError, match="something that cannot be read as a pack"):
+        check_unclaimed(tmp_path / name, [own])
 
 
 def test_the_folder_of_a_run_hints_at_the_pack_in_it(folder: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from graftmt.errors import CheckpointError, ConfigError, GraftError
-from graftmt.training.checkpoints import Checkpoints, RunState
+from graftmt.training.checkpoints import Checkpoints, RunState, way_out
 from graftmt.training.journal import Journal
 
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
@@ -118,6 +118,18 @@ def test_other_text_is_refused(stopped_copy: Path, short_config, train, toy_corp
     with pytest.raises(ConfigError, match="trained on other text"):
         train(short_config(stopped_copy, f"data.corpus={corpus}"))
     assert (stopped_copy / "checkpoints" / "stage1-step00000012" / "state.json").is_file()
+
+
+def test_who_starts_a_run_says_what_its_way_out_is_called(stopped_copy: Path, short_config, train) -> None:
+    with pytest.raises(ConfigError, match=r"or use another run folder \(run=…\), or --fresh to start over\.$"):
+        train(short_config(stopped_copy, "seed=2"))
+    with pytest.raises(ConfigError, match=r"\(its config\.yaml\), or delete it\.$") as caught, way_out("delete it"):
+        train(short_config(stopped_copy, "seed=2"))
+    assert "run=" not in str(caught.value) and "--fresh" not in str(caught.value)
+    for checkpoint in (stopped_copy / "checkpoints").glob("stage1-step*"):
+        truncate(checkpoint / "state.json")
+    with pytest.raises(CheckpointError, match=r"from a copy, or delete it\.$"), way_out("delete it"):
+        train(short_config(stopped_copy))
 
 
 @contextmanager

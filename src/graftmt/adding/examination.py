@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from graftmt.adding.corpus import AddCorpus, hash_lines, usable_lines
 from graftmt.data import Corpus, Direction
-from graftmt.prepare.language_id import LanguageCheck, wrong_language_share
+from graftmt.prepare.language_id import LanguageCheck, detector_code, wrong_language_share
 from graftmt.text import Tokenizer
 from graftmt.text.casing import lowercase
 
@@ -21,6 +22,8 @@ UNEQUAL = 3
 SMALL = 5_000
 COVERED_UNKNOWN_RATE, COVERED_TOKENS = 0.001, 1.3
 TOLERATED_WRONG_LANGUAGE = 0.05
+ANOTHER_LANGUAGE = 0.8
+"""A share of lines in another language from which on the file is rather the wrong one than an unclean one."""
 TOLERATED_COPIES = 0.02
 TOLERATED_UNKNOWN_RATE = 0.005
 
@@ -220,13 +223,31 @@ def _language_warnings(languages: Mapping[str, LanguageExamination]) -> Iterator
 
 
 def _wrong_language_warnings(checks: Mapping[str, LanguageCheck]) -> Iterator[str]:
+    exchanged = [pair for pair in combinations(checks, 2) if _is_read_as(checks, *pair) and _is_read_as(checks, *pair[::-1])]
+    for one, other in exchanged:
+        yield (
+            f"The text in {one} and that in {other} seem to be exchanged: nearly all lines in {one} look like {other}, such as "
+            f"«{checks[one].examples[0]}», and nearly all in {other} like {one}. Give each its own file (--train)."
+        )
+    told = {language for pair in exchanged for language in pair}
     for language, check in checks.items():
-        if check.share is not None and check.share > TOLERATED_WRONG_LANGUAGE:
-            yield (
-                f"About {_percent(check.share)} of the lines in {language} seem to be in another language (close languages may "
-                f"be taken for each other), such as «{check.examples[0]}». Clean the text first: the paper lost 10 BLEU to "
-                "unfiltered text."
-            )
+        if language in told or check.share is None or check.share <= TOLERATED_WRONG_LANGUAGE:
+            continue
+        found = (
+            f"About {_percent(check.share)} of the lines in {language} seem to be in another language (close languages may be "
+            f"taken for each other), such as «{check.examples[0]}»."
+        )
+        if check.share > ANOTHER_LANGUAGE:
+            yield f"{found} Is this text in {language} at all? See whether {language} was given the right file (--train)."
+        else:
+            yield f"{found} Clean the text first: the paper lost 10 BLEU to unfiltered text."
+
+
+def _is_read_as(checks: Mapping[str, LanguageCheck], language: str, other: str) -> bool:
+    """Whether nearly all of a text is in another language, and most of it in this one, as the detector says of the examples."""
+    check = checks[language]
+    alike = [example for example in check.examples if example.startswith(f"{detector_code(other)}: ")]
+    return (check.share or 0.0) > ANOTHER_LANGUAGE and 2 * len(alike) > len(check.examples)
 
 
 def _language_rows(found: LanguageExamination) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from graftmt.configuration import apply_overrides, from_mapping, to_mapping
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack
-from graftmt.packs.storage import check_place
+from graftmt.packs.storage import check_place, check_unclaimed
 from graftmt.training import PackConfig
 from graftmt.training.packs import check_parent, with_scoped_stage
 
@@ -98,6 +99,7 @@ def check_early(options: AddOptions, base: Base) -> Pack | None:
         raise ConfigError("--teacher is the model that back-translates for --augment; give both or neither.")
     if options.output is not None:
         check_place(options.output)
+        check_unclaimed(options.output, packs_of_run(run_folder(options, parent)))
     for override in options.overrides:
         key = override.partition("=")[0].strip()
         if key in ("run", "languages", "side", "recipe", "parent", "codes_from", "data.partners"):
@@ -108,6 +110,11 @@ def check_early(options: AddOptions, base: Base) -> Pack | None:
 def run_folder(options: AddOptions, parent: Pack | None) -> Path:
     version = f"-{parent.card.get('version', 1) + 1}" if parent else ""
     return options.run or Path("runs") / f"{'+'.join(options.languages)}-{options.side}{version}"
+
+
+def packs_of_run(run: Path) -> list[Path]:
+    """Where the packs lie that a run has made: its own, and those that --fresh has moved aside with theirs."""
+    return [run / "pack", *(aside / "pack" for aside in run.parent.glob(f"{glob.escape(run.name)}.old-*"))]
 
 
 def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None) -> str:

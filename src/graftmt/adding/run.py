@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,17 +19,20 @@ from graftmt.adding.request import AddOptions, check_early, choose_steps, make_c
 from graftmt.adding.verdict import Verdict, judge
 from graftmt.base import Base, choose_device
 from graftmt.configuration import differences, to_mapping
-from graftmt.errors import ConfigError
-from graftmt.files import exclusive, read_json
+from graftmt.errors import ConfigError, GraftError
+from graftmt.files import exclusive
 from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.training import PackConfig, train_pack
-from graftmt.training.checkpoints import Checkpoints, as_today
+from graftmt.training.checkpoints import CannotGoOn, Checkpoints, as_today, way_out
 from graftmt.training.configuration import MAY_CHANGE
 from graftmt.training.distribution import processes
 from graftmt.training.packs import PackJob, pack_subwords, prepare_pack, resolved_recipe
 from graftmt.training.run import move_aside
+from graftmt.training.stopping import Stopped
 
 Say = Callable[[str], None]
+
+WAY_OUT = "use another folder (--run FOLDER), or --fresh to start over; the earlier run is then kept beside the new one"
 
 
 @dataclass
@@ -49,15 +53,36 @@ class AddResult:
     seconds: dict[str, float] = field(default_factory=dict)
     """Phase → how long it took."""
 
-    def lines(self) -> list[str]:
-        """What is known before training, for a person."""
-        rows = self.examination.rows()
-        width = max(len(name) for name, _ in rows)
-        lines = ["The text:", *(f"  {name:<{width}}  {value}" for name, value in rows)]
-        lines += [f"warning: {warning}" for warning in self.examination.warnings]
+    def lines(self, told: Examination | None = None) -> list[str]:
+        """What is known before training, for a person; of the text nothing where the same was `told` for the other side."""
+        lines = [] if self.examination == told else self._text_lines()
         if self.planned is not None:
             lines += [str(self.planned), *(f"note: {note}" for note in self.planned.notes)]
         return lines
+
+    def estimate_line(self) -> str:
+        return f"Estimate for {', '.join(self.config.languages)} as {self.config.side}: {self.estimate}."
+
+    def standing(self) -> dict[str, Any]:
+        """Of a run that was stopped: what there is to go on with."""
+        return {
+            "languages": list(self.config.languages),
+            "side": self.config.side,
+            "run": str(self.config.run),
+            "step": steps_done(self.config),
+            "steps": self._steps,
+            "pack": None,
+        }
+
+    @property
+    def _steps(self) -> int:
+        return sum(stage.steps for stage in self.config.stages)
+
+    def _text_lines(self) -> list[str]:
+        rows = self.examination.rows()
+        width = max(len(name) for name, _ in rows)
+        lines = ["The text:", *(f"  {name:<{width}}  {value}" for name, value in rows)]
+        return lines + [f"warning: {warning}" for warning in self.examination.warnings]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -65,7 +90,7 @@ class AddResult:
             "side": self.config.side,
             "recipe": str(self.pack.recipe) if self.pack else self.config.recipe,
             "run": str(self.config.run),
-            "steps": sum(stage.steps for stage in self.config.stages),
+            "steps": self._steps,
             "partners": list(self.corpus.partners),
             "held_out": self.corpus.held_out,
             "text": self.examination.to_dict(),
@@ -81,27 +106,31 @@ class AddResult:
         }
 
 
-def add_language(options: AddOptions, say: Say = print, base: Base | None = None) -> AddResult:
+def add_language(
+    options: AddOptions, say: Say = print, base: Base | None = None, *, told: Examination | None = None
+) -> AddResult:
     """Makes one pack. `base` is one that is resident already; it is loaded from its folder otherwise.
 
-    Of the processes that `torchrun` started, the first one alone speaks and gives a verdict.
+    `told`: what was said of the text for the other side; the same is not said again. Of the processes that `torchrun` started,
+    the first one alone speaks and gives a verdict.
     """
     started = time.monotonic()
     device = choose_device(options.device)
     if base is None:
         base = Base.load(options.base, device=device, dtype=options.base_precision)
-    with processes(device) as team, ExitStack() as opened:
+    with processes(device) as team, ExitStack() as opened, way_out(WAY_OUT):
         if not team.first:
             options, say = replace(options, quiet=True), lambda text: None
         with team.first_alone():  # the others find the files that it leaves: held-out text, new text, the vocabulary
             parent = check_early(options, base)
             fresh = options.fresh and team.first
-            folder = opened.enter_context(work_folder(replace(options, fresh=fresh), parent, base, say))
+            folder = opened.enter_context(work_folder(replace(options, fresh=fresh), parent, base, say, tidy=team.first))
             corpus = open_corpus(options, base, folder)
             planned = None
             if options.augment is not None and options.dry_run:
                 planned = plan_more_text(corpus, options, base, folder)
             elif options.augment is not None:
+                make_config(options, corpus, recipe_of(options, base, parent), folder, device)  # before text is translated
                 corpus = with_more_text(corpus, options, base, folder, say)
             result = look(options, corpus, base, parent, folder, device, say, planned)
         if options.dry_run:
@@ -109,7 +138,7 @@ def add_language(options: AddOptions, say: Say = print, base: Base | None = None
             result.estimate = estimate(job)
             result.config = replace(result.config, run=run_folder(options, parent))
             return result
-        for line in result.lines():
+        for line in result.lines(told):
             say(line)
         if corpus.held_out:
             count = sum(1 for _ in corpus.valid.lines(corpus.new[0]))
@@ -120,20 +149,25 @@ def add_language(options: AddOptions, say: Say = print, base: Base | None = None
 
         def on_ready(job: PackJob) -> None:
             result.estimate = estimate(job, done=steps_done(job.config))
-            say(f"Estimate: {result.estimate}.")
+            say(result.estimate_line())
             if warning := too_little_time(result.estimate, options.minutes, time.monotonic() - started):
                 say(f"warning: {warning}")
 
-        result.pack = train_pack(
-            result.config,
-            base,
-            corpus.train,
-            corpus.valid,
-            minutes=None if options.minutes is None else options.minutes - (time.monotonic() - started) / 60,
-            quiet=options.quiet,
-            say=say,
-            on_ready=on_ready,
-        )
+        try:
+            result.pack = train_pack(
+                result.config,
+                base,
+                corpus.train,
+                corpus.valid,
+                minutes=None if options.minutes is None else options.minutes - (time.monotonic() - started) / 60,
+                quiet=options.quiet,
+                say=say,
+                on_ready=on_ready,
+            )
+        except Stopped as stop:
+            stop.standing = found = result.standing()
+            say(f"there is no pack yet: {found['step']:,} of {found['steps']:,} steps are done, in {found['run']}")
+            raise
         made = time.monotonic()
         trained = min(
             made - ready, float(result.pack.card.get("training_seconds", 0.0))
@@ -149,8 +183,11 @@ def add_language(options: AddOptions, say: Say = print, base: Base | None = None
 
 
 @contextmanager
-def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say) -> Iterator[Path]:
-    """The run's folder, free of an earlier run where --fresh asks for that; a temporary one for a dry run."""
+def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say, *, tidy: bool) -> Iterator[Path]:
+    """The run's folder, free of an earlier run where --fresh asks for that; a temporary one for a dry run.
+
+    `tidy`: what is refused before it trains leaves no folder behind that was not there before.
+    """
     if options.dry_run:
         with TemporaryDirectory(prefix="graftmt-") as temporary:
             yield Path(temporary)
@@ -165,7 +202,24 @@ def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say) 
         with TemporaryDirectory(prefix="graftmt-") as temporary:
             open_corpus(options, base, Path(temporary))  # a mistake in the text leaves the earlier run where it is
         move_aside(folder, say)
-    yield folder
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        yield folder
+    except GraftError:
+        if tidy and missing:
+            remove_untrained(folder, missing[1:])
+        raise
+
+
+def remove_untrained(folder: Path, parents: Sequence[Path]) -> None:
+    """Text that was held out and a vocabulary are soon made again; text that was translated, or a run that began, is kept."""
+    if not folder.exists() or (folder / "config.yaml").exists() or any(folder.glob("augmented*")):
+        return
+    with suppress(GraftError), exclusive(folder, "the run"):  # unless another process has come to work here
+        shutil.rmtree(folder, ignore_errors=True)
+    for parent in parents:
+        with suppress(OSError):  # another run may be in there by now
+            parent.rmdir()
 
 
 def open_corpus(options: AddOptions, base: Base, work: Path) -> AddCorpus:
@@ -208,16 +262,15 @@ def look(
 
 def check_earlier_run(config: PackConfig) -> None:
     """A run that was begun here with other settings is not to be continued: said before the text is tokenised."""
-    latest = Checkpoints(config.run / "checkpoints", 1).latest()
+    checkpoints = Checkpoints(config.run / "checkpoints", 1)
+    latest = checkpoints.latest()
     if latest is None:
         return
-    stored = read_json(latest / "state.json", "the checkpoint").get("config")
-    today = as_today(stored, PackConfig)
+    today = as_today(checkpoints.read_document(latest)["config"], PackConfig)
     changed = [line for line in differences(today, to_mapping(config)) if line.partition(":")[0] not in MAY_CHANGE]
     if changed:
-        raise ConfigError(
-            f"{config.run} holds a run with other settings ({'; '.join(changed)}). Use the same ones to go on with it, "
-            "another folder (--run), or --fresh to start over; the earlier run is then kept beside the new one."
+        raise CannotGoOn(
+            f"{config.run} holds a run with other settings ({'; '.join(changed)}). Use the same ones to go on with it"
         )
 
 

@@ -21,6 +21,8 @@ ZERO_SHOT = 4
 SAMPLES = 10
 NOTABLE = 1.0
 """A difference in chrF that is worth acting on."""
+FEW_LINES = 100
+"""Below which such a difference may be chance."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,10 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """What the scores come to, in a sentence or two."""
+        """What the scores come to, in a sentence or two, with a caution where they rest on few lines."""
+        return f"{self._summary()}{self._caution()}"
+
+    def _summary(self) -> str:
         trained = [entry["chrf"] for entry in self.scores.values() if not entry["zero_shot"]]
         zero_shot = [entry["chrf"] for entry in self.scores.values() if entry["zero_shot"]]
         pivots = [entry["pivot"] for entry in self.scores.values() if "pivot" in entry]
@@ -54,6 +59,15 @@ class Verdict:
             else "either will do, and no pivot is quicker"
         )
         return f"{said}, and {by_pivot:.1f} through {through}: {advice}."
+
+    def _caution(self) -> str:
+        counts = [entry["lines"] for entry in self.scores.values()]
+        fewest = min(counts)
+        if fewest >= FEW_LINES:
+            return ""
+        lines = f"{'' if fewest == max(counts) else 'as few as '}{fewest} line{'s' * (fewest != 1)}"
+        same = ", by which the best checkpoint was chosen too" if self.split == "valid" else ""
+        return f" Scored on {lines} of the {self.split} text{same}: a rough sign. More lines (--test, --lines) say more."
 
     def facts(self) -> dict[str, Any]:
         """For the pack's card."""

@@ -37,6 +37,24 @@ class DirectionLines:
     """The split and its folder, for a person."""
 
 
+def lacking_languages(known: Sequence[str], corpus: Corpus) -> dict[str, str]:
+    """Languages that only the models know, or only the corpus has → what is missing for their directions."""
+    folder, split = corpus.folder, corpus.split
+    without_text = {
+        language: f"{folder} has no {split} text in {language!r}, no file such as {split}.{language}.txt; it has "
+        f"{', '.join(corpus.languages)}."
+        for language in known
+        if language not in corpus.languages
+    }
+    without_model = {
+        language: f"neither the base nor a pack knows {language!r}, though {folder} has text in it; they know "
+        f"{', '.join(known)}. A pack is given with --packs."
+        for language in corpus.languages
+        if language not in known
+    }
+    return without_text | without_model
+
+
 def direction_lines(
     corpus: Corpus, directions: Sequence[Direction], *, lines: int | None = None, pairs: int | None = None
 ) -> list[DirectionLines]:

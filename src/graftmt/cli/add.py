@@ -14,6 +14,7 @@ from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, FreshRun, Minut
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
+    from graftmt.adding.examination import Examination
     from graftmt.adding.run import AddResult
     from graftmt.packs import Side
 
@@ -43,7 +44,7 @@ def add(
         typer.Option(
             "--recipe",
             "-r",
-            help="What to train, in the paper's notation; `graftmt recipes` lists the paper's. "
+            help="What to train, in the paper's notation or as the number of one of its models; `graftmt recipes` lists them. "
             "Unless given: embed (source), embed + dec-last-layer + enc-adapters-last (target).",
         ),
     ] = None,
@@ -59,7 +60,13 @@ def add(
         Path | None, typer.Option("--run", help="Folder of the run: checkpoints, log, pack/. runs/LANG-SIDE unless given.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The pack goes here too: a folder, or one file X.graftpack.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The pack goes here too: a folder, or one file X.graftpack. Where both sides are made, packs/el means "
+            "packs/el-source and packs/el-target. Another pack that lies there stays, and is an error.",
+        ),
     ] = None,
     steps: Annotated[
         int | None, typer.Option("--steps", min=1, help="Updates; some 12 passes as source, 20 as target, unless given.")
@@ -104,7 +111,8 @@ def add(
 
     Looks at the text first (lengths, <unk>, wrong language, overlap with the base), says what training will take, trains,
     and gives a verdict: scores in trained and zero-shot directions, against a pivot, and ten translations. A run that was
-    stopped goes on where it was when the same command is given again.
+    stopped goes on where it was when the same command is given again. What --minutes stops ends with exit code 0, as it was
+    asked to, also where there is no pack yet: --json then has "pack": null, and the run, its step and how many there are.
 
     Examples:
 
@@ -117,6 +125,8 @@ def add(
     from graftmt.adding.request import AddOptions, check_early
     from graftmt.adding.run import add_language
     from graftmt.base import Base, choose_device
+    from graftmt.cli.recipes import paper_recipe
+    from graftmt.training import Stopped
     from graftmt.training.distribution import processes
 
     names = tuple(name.strip() for name in languages.split(",") if name.strip())
@@ -132,7 +142,7 @@ def add(
             valid=tuple(valid or ()),
             test=tuple(test or ()),
             partners=tuple(name.strip() for name in partners.split(",") if name.strip()) if partners is not None else None,
-            recipe=recipe,
+            recipe=None if recipe is None else paper_recipe(recipe, one),
             run=run / one if run and both else run,
             output=_beside(output, one) if output and both else output,
             steps=steps,
@@ -158,14 +168,19 @@ def add(
     resident = Base.load(base, device=choose_device(device), dtype=precision)
     for request in requests:
         check_early(request, resident)  # both, before hours are spent on the first
-    results = []
+    results: list[AddResult] = []
     with processes(choose_device(device)) as team:
         for request in requests:
             if both and team.first:
                 say(f"{', '.join(names)} as {request.side}")
             left = None if minutes is None else max(0.0, minutes - (time.monotonic() - started) / 60)
+            told = results[0].examination if results else None
             with stoppable(as_json=as_json and team.first):
-                results.append(add_language(replace(request, minutes=left), say, resident))
+                try:
+                    results.append(add_language(replace(request, minutes=left), say, resident, told=told))
+                except Stopped as stop:
+                    stop.standing["made"] = [str(result.path) for result in results]
+                    raise
     if not team.first:
         return
     if as_json:
@@ -173,7 +188,7 @@ def add(
         print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False))
         return
     for result in results:
-        show(result, base)
+        show(result, base, told=results[0].examination if result is not results[0] else None)
 
 
 def choose_sides(asked: Literal["source", "target", "both"] | None, parent: Path | None) -> tuple[Side, ...]:
@@ -197,24 +212,28 @@ def _beside(output: Path, side: str) -> Path:
     return output.with_name(f"{output.name.removesuffix(archive)}-{side}{archive}")
 
 
-def show(result: AddResult, base: Path) -> None:
-    """The verdict as a table, the samples, and what to type next; after a dry run what is known without training."""
+def show(result: AddResult, base: Path, *, told: Examination | None = None) -> None:
+    """The verdict as a table, the samples, and what to type next; after a dry run what is known without training.
+
+    `told`: what was shown of the text for the other side.
+    """
     from rich.console import Console
     from rich.table import Table
 
     if result.verdict is None or result.pack is None:
-        print("\n".join([*result.lines(), f"Estimate: {result.estimate}."]))
+        print("\n".join([*result.lines(told), result.estimate_line()]))
         return
     console = Console()
     table = Table(title=f"{result.pack.name}: {result.pack.recipe}", title_justify="left")
     pivot = next((entry["pivot"]["through"] for entry in result.verdict.scores.values() if "pivot" in entry), None)
     optional = [f"chrF through {pivot}"] * (pivot is not None) + ["chrF before"] * (result.before is not None)
-    for name in ("direction", "", "BLEU", "chrF", *optional):
+    for name in ("direction", "", "lines", "BLEU", "chrF", *optional):
         table.add_column(name, justify="left" if name in ("direction", "") else "right")
     for direction, entry in result.verdict.scores.items():
         cells = [
             direction,
             "zero-shot" if entry["zero_shot"] else "trained",
+            f"{entry['lines']:,}",
             f"{entry['bleu']:.1f}",
             f"{entry['chrf']:.1f}",
         ]

@@ -16,6 +16,8 @@ from graftmt.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from graftmt.prepare.source import Source
+
 BaseFolder = Annotated[Path, typer.Option("--base", "-b", help="Folder of the base, such as runs/demo/base.")]
 Beam = Annotated[
     int, typer.Option("--beam", help="Hypotheses kept at each step; 1 is greedy search, quicker and a little worse.")
@@ -56,10 +58,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Minutes = Annotated[
     float | None,
-    typer.Option("--minutes", min=0, help="Stop cleanly after so many minutes; the same command goes on from there."),
+    typer.Option(
+        "--minutes", min=0, help="Stop cleanly after so many minutes, with exit code 0; the same command goes on from there."
+    ),
 ]
 FreshRun = Annotated[bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")]
-PrintConfig = Annotated[bool, typer.Option("--dry-run", help="Check and print the resolved configuration; train nothing.")]
+PrintConfig = Annotated[
+    bool, typer.Option("--dry-run", help="Check the configuration and which files are there, and print it; train nothing.")
+]
 
 
 def parse_packs(values: list[str] | None) -> dict[str, Path] | list[Path]:
@@ -126,8 +132,23 @@ def stoppable(*, as_json: bool = False) -> Iterator[None]:
     except Stopped as stop:
         print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
         if as_json:
-            print(json.dumps({"stopped": stop.reason}))
+            print(json.dumps({"stopped": stop.reason, **stop.standing}, ensure_ascii=False))
         raise typer.Exit(stop.exit_code) from None
+
+
+def counted(source: Source, name: str, *, quiet: bool) -> Source:
+    """The same lines, with their number on standard error while they are written."""
+    from graftmt.prepare.source import Line, Source
+    from graftmt.progress import progress
+
+    def read() -> Iterator[Line]:
+        with progress(f"{name}: lines written", 0, quiet=quiet) as bar:
+            for number, line in enumerate(source, 1):
+                yield line
+                if number % 1000 == 0:
+                    bar.update(number)
+
+    return Source(source.name, source.languages, read)
 
 
 def show_samples(console: Console, samples: list[dict[str, str]]) -> None:

@@ -92,6 +92,7 @@ def evaluate(
     """
     from rich.console import Console
 
+    from graftmt.assessment.directions import lacking_languages
     from graftmt.assessment.report import document, off_target_notes, table, write_report
     from graftmt.assessment.run import AssessOptions, assess
     from graftmt.base import choose_device
@@ -109,7 +110,7 @@ def evaluate(
             f"{corpus} has {split} text in {', '.join(found.languages)} and the base knows {', '.join(translator.languages)}: "
             f"{len(languages)} in common, where translation needs 2."
         )
-    chosen = select_directions(directions, languages, pivot)
+    chosen = select_directions(directions, languages, pivot, lacking_languages(translator.languages, found))
     if packs:  # a view means what can be translated: a source pack does not make its language a target
         reads, writes = translator.source_languages, translator.target_languages
         views = [d for d in chosen if d.source in reads and d.target in writes]

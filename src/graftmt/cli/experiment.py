@@ -26,7 +26,12 @@ app = typer.Typer(
 )
 
 ProfileName = Annotated[
-    str, typer.Argument(metavar="PROFILE", help="docs, ted, paracrawl, demo, or the path of a YAML file like them.")
+    str | None,
+    typer.Argument(
+        metavar="PROFILE",
+        help="docs, ted, paracrawl, demo, or the path of a YAML file like them.",
+        show_default=False,
+    ),
 ]
 Overrides = Annotated[
     list[str] | None,
@@ -56,7 +61,7 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where resul
 
 @app.command("run")
 def run(
-    profile: ProfileName,
+    profile: ProfileName = None,
     overrides: Overrides = None,
     *,
     tables: Tables = None,
@@ -86,8 +91,9 @@ def run(
 
     Each job leaves one small file, OUTPUT/results/JOB.json: scores with signatures, seconds, parameters, the fingerprint and
     scores of its base, and, for packs, that the base is unchanged. Stopped or killed at any moment, the same command goes on;
-    a job with a result is never done again. A job that fails is recorded with its message, the others go on, and the
-    exit code is 1. Several processes (--processes, or the same command given several times) each do what no other is at.
+    a job with a result is never done again. Where results, or runs that were stopped, are of other settings, nothing is begun:
+    the command names them and what differs. A job that fails is recorded with its message, the others go on, and the exit code
+    is 1. Several processes (--processes, or the same command given several times) each do what no other is at.
 
     Examples:
 
@@ -97,30 +103,34 @@ def run(
 
     graftmt experiment run docs --figures 4 --corpus corpus --base 4=runs/docs-base/base packs.source.steps=600
     """
+    from graftmt.experiments.consistency import check_settings, made_otherwise, refusal
     from graftmt.experiments.listing import job_states
     from graftmt.experiments.making import RunOptions
     from graftmt.experiments.planning import make_plan
     from graftmt.experiments.profiles import load_profile
     from graftmt.experiments.running import run_experiments
+    from graftmt.experiments.runs import Runs
     from graftmt.experiments.store import Store
     from graftmt.experiments.team import team
 
     say = speaker(quiet)
+    profile = _named(profile)
     chosen = load_profile(profile, overrides or ())
     bases = _bases(base)
     folder = output or _output(chosen)
     given = [*bases, *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
     plan = make_plan(chosen, _request(tables, figures, rows, languages, seeds, given))
-    store = Store(folder)
+    store, runs = Store(folder), Runs(chosen, folder, bases)
     if dry_run:
-        jobs = job_states(chosen, plan, store)
+        otherwise = made_otherwise(plan.jobs, store, runs)
+        jobs = job_states(chosen, plan, store, otherwise)
         if as_json:
             print(json.dumps({"output": str(folder), "jobs": jobs}, ensure_ascii=False))
         else:
             _show_jobs(chosen, jobs)
-            _show_refusal(store.refusal(plan.jobs, chosen))
+            _show_refusal(refusal(otherwise, store))
         return
-    store.check_settings(plan.jobs, chosen)
+    check_settings(plan.jobs, store, runs)
     text = _corpus(chosen, corpus, folder, say)
     if chosen.corpus.provided == "demo" and DEMO_BASE not in bases:
         bases[DEMO_BASE] = _demo_base(folder, say)
@@ -136,30 +146,34 @@ def run(
     }
     arguments = ["experiment", "run", profile, *(overrides or ()), *(f"--base={one}" for one in base or ())]
     arguments += [f"{option}={value}" for option, value in same.items() if value is not None]
+    outstanding = store.outstanding(plan.jobs, chosen)
     with team(processes, arguments, folder / "logs", say) as others:
         outcome = run_experiments(
             chosen, plan, RunOptions(output=folder, corpus=text, bases=bases, minutes=minutes, quiet=quiet), say
         )
         others_code = others.wait(say)
     left = [job.key for job in plan.jobs if not store.is_done(job, chosen) and job.key not in outcome.skipped]
+    done, failed_anywhere = store.settled_since(outstanding, chosen)
+    here, failed = [key for key in done if key in outcome.done], {**outcome.failed, **failed_anywhere}
     if as_json:
         document = {
             "output": str(folder),
-            "done": outcome.done,
-            "failed": outcome.failed,
+            "done": done,
+            "done_here": here,
+            "failed": failed,
             "skipped": outcome.skipped,
             "left": left,
             "stopped": outcome.stopped or None,
         }
         print(json.dumps(document, ensure_ascii=False))
     else:
-        _say_outcome(outcome.done, outcome.failed, outcome.skipped, left, outcome.stopped, folder)
-    raise typer.Exit(outcome.exit_code or (1 if outcome.failed or others_code else 0))
+        _say_outcome(done, here, failed, outcome.skipped, left, outcome.stopped, folder)
+    raise typer.Exit(outcome.exit_code or (1 if failed or others_code else 0))
 
 
 @app.command("list")
 def list_rows(
-    profile: ProfileName,
+    profile: ProfileName = None,
     overrides: Overrides = None,
     *,
     tables: Tables = None,
@@ -174,19 +188,24 @@ def list_rows(
     """Show the rows of the paper's tables and figures: what is done, what is missing, and how long it may take.
 
     Without --tables and --figures, all that the profile's part of the paper has. Minutes are those that such jobs took here;
-    until there are some, those that the profile states. A result that was made with other settings than the profile and its
-    changes have now is shown as such: `run` neither uses nor replaces it.
+    until there are some, those that the profile states; a row's are with all that it still needs, also where other rows need
+    the same. A result, or a run that was stopped, of other settings than the profile and its changes have now is shown as such:
+    `run` neither uses nor replaces it.
 
     Example: graftmt experiment list docs --tables 2,3,4 --languages el,uk
     """
     from graftmt.experiments import definitions
+    from graftmt.experiments.consistency import made_otherwise, refusal
     from graftmt.experiments.listing import job_states, row_states
     from graftmt.experiments.planning import make_plan
     from graftmt.experiments.profiles import load_profile
+    from graftmt.experiments.runs import Runs
     from graftmt.experiments.store import Store
 
+    profile = _named(profile)
     chosen = load_profile(profile, overrides or ())
-    given = [*_bases(base), *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
+    bases = _bases(base)
+    given = [*bases, *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
     request = _request(tables, figures, rows, languages, seeds, given, needed=False)
     if not request.tables and not request.figures:
         request = replace(
@@ -196,20 +215,28 @@ def list_rows(
         )
     store = Store(output or _output(chosen))
     plan = make_plan(chosen, request)
-    found, jobs = row_states(chosen, plan, store), job_states(chosen, plan, store)
+    otherwise = made_otherwise(plan.jobs, store, Runs(chosen, store.folder, bases))
+    found, jobs = (states(chosen, plan, store, otherwise) for states in (row_states, job_states))
     if as_json:
         print(
             json.dumps({"profile": chosen.name, "output": str(store.folder), "rows": found, "jobs": jobs}, ensure_ascii=False)
         )
     else:
         _show_rows(chosen, found, jobs, store.folder)
-        _show_refusal(store.refusal(plan.jobs, chosen))
+        _show_refusal(refusal(otherwise, store))
 
 
 app.command("report")(experiment_report.report)
 
 
 # What the options mean
+
+
+def _named(profile: str | None) -> str:
+    if profile is None:  # rather than an error about a missing argument, which would not say what there is
+        raise ConfigError("say which profile: docs, ted, paracrawl, demo, or the path of a YAML file like them.")
+    return profile
+
 
 DEMO_BASE = 4
 """The model that the shipped base stands for: English-centric, then multi-parallel."""
@@ -332,6 +359,9 @@ def _show_rows(profile: Profile, rows: list[dict[str, Any]], jobs: list[dict[str
         table.add_row(row["where"], row["number"], escape(label), state, _minutes(row["minutes"]) if row["missing"] else "")
     console = Console()
     console.print(table)
+    shared = len({key for row in rows for key in row["missing"]}) < sum(len(row["missing"]) for row in rows)
+    if shared:
+        console.print("A row's minutes are with all that it still needs, also where other rows need the same.", highlight=False)
     console.print(_total(jobs), highlight=False)
 
 
@@ -371,7 +401,13 @@ def _total(jobs: list[dict[str, Any]]) -> str:
 
 
 def _say_outcome(
-    done: list[str], failed: dict[str, str], skipped: dict[str, str], left: list[str], stopped: str, folder: Path
+    done: list[str],
+    here: list[str],
+    failed: dict[str, str],
+    skipped: dict[str, str],
+    left: list[str],
+    stopped: str,
+    folder: Path,
 ) -> None:
     for job, reason in skipped.items():
         print(f"left out: {job}: {reason}", file=sys.stderr)
@@ -379,4 +415,6 @@ def _say_outcome(
         print(f"failed: {job}: {message}", file=sys.stderr)
     if stopped:
         print(f"graftmt: {stopped}; everything is saved. The same command goes on from here.", file=sys.stderr)
-    print(f"{_jobs(len(done))} done now, {len(failed)} failed, {len(left)} left; results in {folder / 'results'}")
+    others = len(done) - len(here)
+    by = f" ({len(here)} here, {others} by other processes)" if others else ""
+    print(f"{_jobs(len(done))} done now{by}, {len(failed)} failed, {len(left)} left; results in {folder / 'results'}")

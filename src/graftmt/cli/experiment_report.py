@@ -66,7 +66,9 @@ def report(
     if metric not in ("chrf", "bleu"):
         raise ConfigError(f"--metric is {metric!r}{nearest(metric, ('chrf', 'bleu')) or '.'} Expected chrf or bleu.")
     if results is None and profile is None:
-        raise ConfigError("say whose results: a profile, such as docs, or the folder that they are in with --results.")
+        raise ConfigError(
+            "say whose results: those of a profile (docs, ted, paracrawl, demo), or the folder that they are in with --results."
+        )
     if profile is not None and profile.endswith((".yaml", ".yml")):
         profile = load_profile(profile).name
     folder = results or Path("runs/experiments") / (profile or "")

@@ -105,14 +105,14 @@ def describe_pack(path: Path) -> dict[str, Any]:
 def describe_run(folder: Path) -> dict[str, Any]:
     """Where a run stands: its latest checkpoint and scores."""
     from graftmt.configuration import from_mapping, load_yaml
-    from graftmt.files import read_json
     from graftmt.training import PackConfig, RetrainConfig, TrainConfig
-    from graftmt.training.checkpoints import Checkpoints
+    from graftmt.training.checkpoints import Checkpoints, way_out
 
     values = load_yaml(folder / "config.yaml")
     kind = PackConfig if "recipe" in values else RetrainConfig if "method" in values else TrainConfig
     config = from_mapping(kind, values)
-    latest = Checkpoints(folder / "checkpoints", 1).latest()
+    checkpoints = Checkpoints(folder / "checkpoints", 1)
+    latest = checkpoints.latest()
     facts: dict[str, Any] = {
         "kind": "run",
         "stages": [stage.name for stage in config.stages],
@@ -126,7 +126,8 @@ def describe_run(folder: Path) -> dict[str, Any]:
             facts |= {"method": config.method, "parent": str(config.base), "new_languages": list(config.new)}
         facts["base"] = str(folder / "base") if (folder / "base" / "base.json").is_file() else None
     if latest is not None:
-        state = read_json(latest / "state.json", "the checkpoint")["state"]
+        with way_out("start over in another folder"):
+            state = checkpoints.read_document(latest)["state"]
         validations = state.pop("validations")
         total = config.stages[state["stage"]].steps
         facts |= {
@@ -134,7 +135,9 @@ def describe_run(folder: Path) -> dict[str, Any]:
             "step": f"{state['step']} of {total}",
             "seconds": round(state["seconds"], 1),
         }
-        facts |= {"best_step": state["best_step"], "last_validation": validations[-1] if validations else None}
+        if state["best_score"] is not None:  # it has been validated
+            facts["best_step"] = state["best_step"]
+        facts["last_validation"] = validations[-1] if validations else None
     return facts
 
 

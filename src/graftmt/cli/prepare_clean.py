@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, Quiet, counted
 from graftmt.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def clean(
         str | None,
         typer.Option("--ray-address", help="A running cluster (auto, host:port, ray://…); one on this machine unless given."),
     ] = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Repair and filter a corpus: a bad text is emptied, a line with fewer than two texts left is dropped.
@@ -98,7 +99,7 @@ def clean(
     config = apply_rules(config, rules, language_id)
     names = [name.strip() for value in splits or ["train"] for name in value.split(",") if name.strip()]
     mapper = with_engine(engine, ray_address)
-    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), processes, mapper)
+    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), processes, mapper, quiet=quiet)
     print(json.dumps(report, ensure_ascii=False, indent=2)) if as_json else show(report, output)
 
 
@@ -150,6 +151,8 @@ def clean_folder(
     trusted: dict[str, list[str]],
     processes: int,
     mapper: ChunkMapper | None = None,
+    *,
+    quiet: bool = False,
 ) -> dict[str, Any]:
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
     from graftmt.files import write_json
@@ -173,7 +176,7 @@ def clean_folder(
             sources[name], reports[name] = clean_source(source, config, trusted=trusted, processes=processes, mapper=mapper)
         else:
             sources[name] = source
-    with_progress = {name: counted(source, name) for name, source in sources.items()}
+    with_progress = {name: counted(source, name, quiet=quiet) for name, source in sources.items()}
     write_corpus(output, with_progress, {"made_by": "graftmt prepare clean", "from": str(folder)})
     copied = [name for name in corpora if name not in names]
     document = {"splits": {name: report.document() for name, report in reports.items()}, "copied": copied}
@@ -189,22 +192,6 @@ def check_output(folder: Path, output: Path) -> None:
 
     if not is_replaceable(output):
         raise ConfigError(f"{output} exists and is no corpus folder made by graftmt; give a new folder with -o.")
-
-
-def counted(source: Source, name: str) -> Source:
-    """The same lines, with their number on standard error while they are written."""
-
-    from graftmt.prepare.source import Line, Source
-    from graftmt.progress import progress
-
-    def read() -> Iterator[Line]:
-        with progress(f"{name}: lines written", 0) as bar:
-            for number, line in enumerate(source, 1):
-                yield line
-                if number % 1000 == 0:
-                    bar.update(number)
-
-    return Source(source.name, source.languages, read)
 
 
 def show(report: dict[str, Any], output: Path) -> None:

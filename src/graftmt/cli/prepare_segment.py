@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, Quiet, counted
 
 
 def segment(
@@ -18,6 +18,7 @@ def segment(
         str | None, typer.Option("--languages", "-l", help="Those to segment, with commas; all Chinese ones unless given.")
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Take the spaces between Chinese characters out again.")] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Separate the words of Chinese text with Jieba, as the paper does before its vocabulary is made; other text stays.
@@ -46,7 +47,7 @@ def segment(
     for split in found:
         here = [code for code in chosen if code in split.languages]
         source = corpus_source(split)
-        splits[split.split] = change(source, here) if here else source
+        splits[split.split] = counted(change(source, here) if here else source, split.split, quiet=quiet)
     lines = write_corpus(output, splits, {"segmented": [] if undo else chosen})
     if as_json:
         print(json.dumps({"output": str(output), "lines": lines, "languages": chosen}, ensure_ascii=False))

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def recipes(
     recipe: Annotated[
         str | None,
-        typer.Argument(help="A recipe to check and count, such as 'embed + enc-adapters-all(512)'; none: the paper's."),
+        typer.Argument(
+            help="A recipe to check and count, such as 'embed + enc-adapters-all(512)', or one of the paper's numbers, such as "
+            "12; none: all of the paper's."
+        ),
     ] = None,
     side: Annotated[
         str | None,
@@ -49,6 +52,10 @@ def recipes(
     """
     if side is not None:
         check_choice("--side", side, ("source", "target"))
+    from graftmt.packs.notation import papers_number
+
+    if recipe is not None and number is None and (number := papers_number(recipe)) is not None:
+        recipe = None
     if recipe is None:
         given = [name for name, value in (("--size", size), ("--norm", norm), ("--rows", rows)) if value is not None]
         if given:
@@ -60,6 +67,34 @@ def recipes(
         chosen: Side = "target" if side == "target" else "source"
         facts = describe(recipe, chosen, size or "base", norm or "pre", 4152 if rows is None else rows)
         print(json.dumps(facts, ensure_ascii=False, indent=2)) if as_json else show_recipe(facts)
+
+
+def paper_recipe(text: str, side: Side) -> str:
+    """A recipe as it is; for one of the paper's numbers, that model's, unless it is for the other side or about its text."""
+    from graftmt.packs.notation import papers_number
+
+    number = papers_number(text)
+    if number is None:
+        return text
+    from graftmt.augmentation import Spec
+    from graftmt.experiments.paper import row
+
+    found = row(number)
+    if found.side != side:
+        raise ConfigError(
+            f"--recipe {text}: ({number}) is a {found.side} pack, and this one is a {side} pack; give --side {found.side}, or "
+            f"another recipe. `graftmt recipes --side {side}` lists those of this side."
+        )
+    data = found.model.data
+    if data.english_alone and data.filtered:
+        return found.recipe
+    more = (
+        "" if data.english_alone else f" --augment {Spec(lines=data.lines_per_language, back_translated=data.back_translated)}"
+    )
+    raise ConfigError(
+        f"--recipe {text}: ({number}) has the recipe of another model and differs from it in the text, {found.data}. "
+        f"Write --recipe '{found.recipe}'{more}."
+    )
 
 
 def check_choice(option: str, value: str, known: tuple[str, ...]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -61,6 +60,7 @@ def retrain(
     """
     from graftmt.base import read_base_document
     from graftmt.configuration import apply_overrides, load_yaml, to_yaml
+    from graftmt.data import Corpus
     from graftmt.errors import ConfigError
     from graftmt.training import retrain_base
     from graftmt.training.retrain_request import check, retrain_config
@@ -79,12 +79,9 @@ def retrain(
     mapping |= {key: value for key, value in given.items() if value is not None}
     resolved = retrain_config(apply_overrides(mapping, overrides or []))
     if dry_run:
-        missing = [path for path in (resolved.base / "base.json", resolved.data.corpus) if not path.exists()]
-        if missing:
-            names = " and ".join(str(path) for path in missing)
-            print(f"graftmt: {names} not found, so only the form of the configuration was checked", file=sys.stderr)
-        else:
-            check(resolved, read_base_document(resolved.base))
+        check(resolved, read_base_document(resolved.base))
+        if resolved.validation.lines:
+            Corpus.open(resolved.data.corpus, resolved.validation.split)
         print(to_yaml(resolved), end="")
         return
     with stoppable(as_json=as_json):

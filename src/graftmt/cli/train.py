@@ -31,12 +31,14 @@ def train(
     """
     from graftmt.configuration import apply_overrides, from_mapping, load_yaml, to_yaml
     from graftmt.training import TrainConfig, train_base
+    from graftmt.training.bases import check_files
 
     resolved = from_mapping(TrainConfig, apply_overrides(load_yaml(config), overrides or []))
     if dry_run:
+        check_files(resolved)
         print(to_yaml(resolved), end="")
         return
 
-    with stoppable():
+    with stoppable(as_json=as_json):
         folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=speaker(quiet))
     print(json.dumps({"base": str(folder)}) if as_json else folder)

@@ -23,8 +23,17 @@ UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 """What reading a file may raise, compressed ones included."""
 
 
+BEGINNINGS = {
+    ".gz": ("gzip", (b"\x1f\x8b",)),
+    ".xz": ("xz", (b"\xfd7zXZ\0", b"]\0\0")),
+    ".zst": ("zstd", (b"\x28\xb5\x2f\xfd", *(bytes([number]) + b"\x2a\x4d\x18" for number in range(0x50, 0x60)))),
+}
+"""Ending → the compression, and what its files begin with."""
+
+
 def open_binary(path: Path) -> BinaryIO:
     """The uncompressed bytes of a plain, .gz, .xz or .zst file."""
+    _check_beginning(path)
     if path.suffix == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
     if path.suffix == ".xz":
@@ -36,6 +45,20 @@ def open_binary(path: Path) -> BinaryIO:
             raise DataError(f"{path} is compressed with zstd: pip install 'graftmt[prepare]' to read it.") from None
         return cast(BinaryIO, io.BufferedReader(ZstdFile(path.open("rb"), zstandard)))
     return path.open("rb")
+
+
+def _check_beginning(path: Path) -> None:
+    """Of a file that is compressed by its name: plain text called .gz is told apart from a truncated download."""
+    if path.suffix not in BEGINNINGS or not path.is_file():
+        return
+    compression, beginnings = BEGINNINGS[path.suffix]
+    with path.open("rb") as handle:
+        start = handle.read(max(map(len, beginnings)))
+    if not any(start.startswith(one) or one.startswith(start) for one in beginnings):
+        raise DataError(
+            f"{path} is not compressed with {compression}, whatever its name says; if it is plain text, take {path.suffix} off "
+            "its name, otherwise get the file again."
+        )
 
 
 def compressed(data: bytes, path: Path) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from graftmt.errors import ConfigError, LanguageError, nearest
@@ -18,8 +18,11 @@ class Direction(NamedTuple):
         return f"{self.source}-{self.target}"
 
 
-def parse_direction(text: str, languages: Sequence[str]) -> Direction:
-    """`en-fr`, where both are among `languages`; codes may hold hyphens themselves (`zh-hant-en`)."""
+def parse_direction(text: str, languages: Sequence[str], lacking: Mapping[str, str] | None = None) -> Direction:
+    """`en-fr`, where both are among `languages`; codes may hold hyphens themselves (`zh-hant-en`).
+
+    `lacking`: other languages → why nothing can be done with them here, for those who name them nevertheless.
+    """
     parts = text.split("-")
     splits = [("-".join(parts[:cut]), "-".join(parts[cut:])) for cut in range(1, len(parts))]
     for source, target in splits:
@@ -27,21 +30,28 @@ def parse_direction(text: str, languages: Sequence[str]) -> Direction:
             if source == target:
                 raise LanguageError(f"direction {text!r} goes from a language to itself.")
             return Direction(source, target)
+    anywhere = {*languages, *(lacking or ())}
+    for source, target in splits:
+        if lacking and {source, target} <= anywhere:
+            raise LanguageError(f"direction {text!r}: {lacking[source if source in lacking else target]}")
     known = ", ".join(sorted(languages))
     # The other side of a known language is what is meant to be one.
-    likely = [code for pair in splits for code, other in (pair, pair[::-1]) if other in languages]
-    unknown = next((code for code in [*likely, *(code for pair in splits for code in pair)] if code not in languages), text)
+    likely = [code for pair in splits for code, other in (pair, pair[::-1]) if other in anywhere]
+    unknown = next((code for code in [*likely, *(code for pair in splits for code in pair)] if code not in anywhere), text)
     raise LanguageError(
         f"direction {text!r}: {unknown!r} is not a language here{nearest(unknown, languages) or '.'} "
         f"Write SOURCE-TARGET with two of: {known}."
     )
 
 
-def select_directions(view: str | Sequence[str], languages: Sequence[str], pivot: str = "en") -> list[Direction]:
+def select_directions(
+    view: str | Sequence[str], languages: Sequence[str], pivot: str = "en", lacking: Mapping[str, str] | None = None
+) -> list[Direction]:
     """The directions a view means.
 
     `english-centric` (or `PIVOT-centric`): the pivot with each other language, both ways; `multi-parallel`: every pair;
-    `to-en`, `from-en`: one way; otherwise a list of `source-target`, or one string of them with commas.
+    `to-en`, `from-en`: one way; otherwise a list of `source-target`, or one string of them with commas. `lacking` is as for
+    `parse_direction`.
     """
     if not isinstance(view, str) and len(view) == 1:
         view = view[0]  # a list of one names a view or a direction, as the string alone does
@@ -50,21 +60,23 @@ def select_directions(view: str | Sequence[str], languages: Sequence[str], pivot
         if view == "multi-parallel":
             return [Direction(a, b) for a in languages for b in languages if a != b]
         if centre is not None:
-            _require(centre, languages, view)
+            _require(centre, languages, view, lacking)
             others = [language for language in languages if language != centre]
             return [d for other in others for d in (Direction(centre, other), Direction(other, centre))]
         way, _, centre = view.partition("-")
         if way in ("to", "from") and way not in languages:
-            _require(centre, languages, view)
+            _require(centre, languages, view, lacking)
             others = [language for language in languages if language != centre]
             return [Direction(other, centre) if way == "to" else Direction(centre, other) for other in others]
         view = [item.strip() for item in view.split(",") if item.strip()]
     if not view:
         raise ConfigError("no directions were given; write for instance english-centric, multi-parallel or [en-fr, fr-en].")
-    return list(dict.fromkeys(parse_direction(item, languages) for item in view))
+    return list(dict.fromkeys(parse_direction(item, languages, lacking) for item in view))
 
 
-def _require(language: str, languages: Sequence[str], view: str) -> None:
+def _require(language: str, languages: Sequence[str], view: str, lacking: Mapping[str, str] | None) -> None:
+    if lacking and language in lacking:
+        raise LanguageError(f"{view}: {lacking[language]}")
     if language not in languages:
         known = ", ".join(sorted(languages))
         raise LanguageError(f"{view}: {language!r} is not a language here{nearest(language, languages) or '.'} Known: {known}.")

@@ -58,7 +58,7 @@ class Claims:
 
     def is_held(self, name: str) -> bool:
         """By another process, now."""
-        if name in self._mine:
+        if name in self._mine or not self._path(name).is_file():
             return False
         with claimed(self._path(name)) as free:
             return not free

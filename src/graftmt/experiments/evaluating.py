@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from graftmt.assessment.folder import digest
 from graftmt.base import Base
 from graftmt.data import Direction
 from graftmt.experiments.jobs import Job, base_job, directions_of, hops, initial_of, needs, trained, trains
@@ -31,8 +32,9 @@ from graftmt.translator import Translator
 class Evaluator:
     """Jobs into results, one at a time."""
 
-    def __init__(self, workshop: Workshop, store: Store) -> None:
-        self.workshop, self.store = workshop, store
+    def __init__(self, workshop: Workshop, store: Store, stored: Callable[[str], None]) -> None:
+        """`stored` is told of each result, by its job's key."""
+        self.workshop, self.store, self._stored = workshop, store, stored
         self.profile, self.options = workshop.profile, workshop.options
 
     def evaluate(self, job: Job) -> Result:
@@ -160,6 +162,7 @@ class Evaluator:
             lacking = [one for one in directions_of(job, self.profile) if str(one) not in found[name].directions]
             if lacking:
                 self.workshop.check_time()
+                asked = list(map(str, lacking))  # what is searched for otherwise, or in other directions, is kept apart
                 more = score(
                     self.profile,
                     name,
@@ -168,7 +171,7 @@ class Evaluator:
                     lacking,
                     new=[one for one in self.profile.new if one in translator.languages],
                     through=self.profile.pivot if job.kind == "pivot" else None,
-                    work=self.store.work(job) / f"{fingerprint[:12]}{fingerprint[-12:]}" / name,
+                    work=self.store.work(job) / digest(fingerprint, settings_of(self.profile, job)["evaluation"], asked) / name,
                     quiet=self.options.quiet,
                 )
                 found[name] = found[name].with_more(more)
@@ -191,6 +194,7 @@ class Evaluator:
             one.keep(self.store.translations(job), name, self.profile.evaluation.keep_lines)
             one.keep_lines(self.store.lines, name)
         self.store.write(job, result)
+        self._stored(job.key)
         return result
 
     def _about(self, job: Job) -> Result:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graftmt.experiments.consistency import Otherwise
 from graftmt.experiments.jobs import Job, in_order
 from graftmt.experiments.planning import Plan
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.store import Store, kind_of
 
 
-def job_states(profile: Profile, plan: Plan, store: Store) -> list[dict[str, Any]]:
+def job_states(profile: Profile, plan: Plan, store: Store, otherwise: Mapping[Job, Otherwise]) -> list[dict[str, Any]]:
     """Every job in the order in which it would be done."""
     expected = store.expected(profile)
-    otherwise = store.made_otherwise(plan.jobs, profile)
     return [
         {
             "job": job.key,
             "done": store.is_done(job, profile) and job not in otherwise,
-            "other_settings": otherwise.get(job),
+            "other_settings": otherwise[job].changed if job in otherwise else None,
             "failed": store.failure(job),
             "minutes": expected.get(kind_of(job)),
         }
@@ -27,13 +27,12 @@ def job_states(profile: Profile, plan: Plan, store: Store) -> list[dict[str, Any
     ]
 
 
-def row_states(profile: Profile, plan: Plan, store: Store) -> list[dict[str, Any]]:
+def row_states(profile: Profile, plan: Plan, store: Store, otherwise: Mapping[Job, Otherwise]) -> list[dict[str, Any]]:
     """Every row with its jobs; `missing` are those it waits for and all that they need first.
 
-    One made with other settings is neither done nor missing: `run` does not touch it.
+    One made or begun with other settings is neither done nor missing: `run` does not touch it.
     """
     expected = store.expected(profile)
-    otherwise = store.made_otherwise(plan.jobs, profile)
     done = {job: store.is_done(job, profile) and job not in otherwise for job in plan.jobs}
 
     def state(jobs: Sequence[Job]) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def row_states(profile: Profile, plan: Plan, store: Store) -> list[dict[str, Any
         return {
             "jobs": [job.key for job in jobs],
             "done": [job.key for job in jobs if done[job]],
-            "other_settings": {job.key: otherwise[job] for job in jobs if job in otherwise},
+            "other_settings": {job.key: otherwise[job].changed for job in jobs if job in otherwise},
             "missing": [job.key for job in missing],
             "failed": {job.key: message for job in jobs if (message := store.failure(job))},
             "minutes": None if None in times else sum(time for time in times if time is not None),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.base import Base, choose_device, read_base_document
-from graftmt.configuration import differences, to_mapping
+from graftmt.configuration import to_mapping
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.experiments.claims import Claims
@@ -23,22 +23,21 @@ from graftmt.experiments.jobs import Job, base_job, initial_of, trained, trains
 from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
+from graftmt.experiments.runs import MADE, Runs
 from graftmt.experiments.settings import (
     Places,
     augmentation_of,
     base_config,
     bilingual_config,
-    chain_of,
     described,
     pack_config,
     retrain_mapping,
     run_owner,
-    settings_of,
 )
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.packs import read_pack_document
 from graftmt.training import Stopped, TrainConfig, retrain_base, train_base, train_pack
-from graftmt.training.checkpoints import Checkpoints
+from graftmt.training.checkpoints import Checkpoints, way_out
 from graftmt.training.configuration import RunConfig
 from graftmt.training.journal import read_log
 from graftmt.training.retrain_request import retrain_config
@@ -86,6 +85,7 @@ class Workshop:
         # Before anything is translated: it decides about the last bits of fp32 on a GPU.
         set_up_torch(self.device, profile.threads)
         self.resident: Resident | None = None
+        self.runs = Runs(profile, options.output, options.bases)
 
     # Time
 
@@ -118,12 +118,12 @@ class Workshop:
 
     def base(self, number: int) -> Made:
         """Given, found, or trained."""
-        folder, given = self._base_folder(number), number in self.options.bases
-        if not given and not self.has_base(number):
+        folder, given = self.runs.base(number), number in self.options.bases
+        if not given and not self.runs.has_base(number):
             with self.claims.take(base_job(run_owner(number)).key):
-                if not self.has_base(number):
+                if not self.runs.has_base(number):
                     self._train_base(number)
-        if not given and (changed := self._changed(base_job(number), folder.with_suffix(".json"))):
+        if changed := self.runs.base_changed(number):
             raise ConfigError(
                 f"{folder} was trained with other settings ({changed}). Give those, or another --output folder; or delete it "
                 "to have it trained again, and all that stands on it."
@@ -140,29 +140,22 @@ class Workshop:
             given=given,
         )
 
-    def has_base(self, number: int) -> bool:
-        return (self._base_folder(number) / "base.json").is_file()
-
-    def _base_folder(self, number: int) -> Path:
-        return self.options.bases.get(number) or self.options.output / "bases" / str(number)
-
     def _train_base(self, number: int) -> None:
         """A base that another one follows comes out of that one's run, as its first stage."""
-        owner = run_owner(number)
-        alone = owner in self.options.bases or str(owner) in self.profile.left_out
-        chain = chain_of(number if alone else owner)
-        run = self.options.output / "runs" / f"base-{chain[-1]}"
+        chain, run = self.runs.chain(number), self.runs.base_run(number)
+        self.runs.begin(run, base_job(chain[-1]))
         config = base_config(self.profile, chain[-1], chain, Places(run, self.options.corpus))
-        made = train_base(config, minutes=self.minutes_left(), quiet=self.options.quiet, say=self.say)
+        with way_out(starting_over(run)):
+            made = train_base(config, minutes=self.minutes_left(), quiet=self.options.quiet, say=self.say)
         for stage, one in enumerate(chain):
             place = self.options.output / "bases" / str(one)
             if not (place / "base.json").is_file():
                 store_stage(config, made, stage, place)
-                write_json(place.with_suffix(".json"), {"settings": self._settings(base_job(one))})
+                write_json(place.with_suffix(".json"), {"settings": self.runs.settings(base_job(one))})
         shutil.rmtree(run / "checkpoints", ignore_errors=True)
 
     def _bilingual(self, job: Job) -> Made:
-        corpus, run = self.options.corpus, self.options.output / "runs" / job.key
+        corpus, run = self.options.corpus, self.runs.run(job)
         if job.lines is not None:
             source, target = job.languages
             corpus = self._subset(job, (source, target))
@@ -175,7 +168,7 @@ class Workshop:
 
     def _retrained(self, job: Job) -> Made:
         start = self.base_of(job)
-        run = self.options.output / "runs" / start.fingerprint[:12] / job.key
+        run = self.runs.run(job, start.fingerprint)
         config = retrain_config(retrain_mapping(self.profile, job, Places(run, self.options.corpus, base=start.folder)))
 
         def train() -> Path:
@@ -186,13 +179,14 @@ class Workshop:
 
     def _in_run(self, job: Job, run: Path, config: RunConfig, train: Callable[[], Path]) -> Made:
         """A model with all its weights in a run's folder."""
-        note = run / "made.json"
-        if not self._is_made(job, note):
+        note = run / MADE
+        if not self.runs.is_made(job, run):
             with self.claims.take(job.key):
-                if not self._is_made(job, note):
-                    self._clear(note)
-                    train()
-                    write_json(note, {"curve": curve_of(run), "settings": self._settings(job)})
+                if not self.runs.is_made(job, run):
+                    self._begin(run, job)
+                    with way_out(starting_over(run)):
+                        train()
+                    write_json(note, {"curve": curve_of(run), "settings": self.runs.settings(job)})
                     shutil.rmtree(run / "checkpoints", ignore_errors=True)
         folder = run / "base"
         document = read_base_document(folder)
@@ -207,35 +201,23 @@ class Workshop:
 
     def _pack(self, job: Job) -> Made:
         start = self.base_of(job)
-        run = self.options.output / "runs" / start.fingerprint[:12] / job.key
-        folder, note = run / "pack", run / "made.json"
-        if not self._is_made(job, note):
+        run = self.runs.run(job, start.fingerprint)
+        folder, note = run / "pack", run / MADE
+        if not self.runs.is_made(job, run):
             with self.claims.take(job.key):
-                if not self._is_made(job, note):
-                    self._clear(note)
-                    write_json(note, self._train_pack(job, start, run) | {"settings": self._settings(job)})
+                if not self.runs.is_made(job, run):
+                    self._begin(run, job)
+                    write_json(note, self._train_pack(job, start, run) | {"settings": self.runs.settings(job)})
                     shutil.rmtree(run / "checkpoints", ignore_errors=True)
         facts = read_json(note, "the run of the pack")
         facts.pop("settings", None)
         return Made(folder=folder, fingerprint=read_pack_document(folder)["fingerprint"], **facts)
 
-    # A model that was made in another way is another model
-
-    def _settings(self, job: Job) -> Any:
-        return settings_of(self.profile, job)["training"]
-
-    def _changed(self, job: Job, note: Path) -> str:
-        """What its training was given and would not be given now; nothing where there is no note of it."""
-        before = read_json(note, "the note of a model").get("settings") if note.is_file() else None
-        return "; ".join(differences(before, self._settings(job))[:3]) if before is not None else ""
-
-    def _is_made(self, job: Job, note: Path) -> bool:
-        return note.is_file() and not self._changed(job, note)
-
-    def _clear(self, note: Path) -> None:
-        """Of a model that is to be made anew, since it was made in another way; a run that was stopped goes on."""
-        if note.is_file():
-            shutil.rmtree(note.parent)
+    def _begin(self, run: Path, job: Job) -> None:
+        """A run that was stopped goes on; a finished model that was made in another way is another one, and made anew."""
+        if (run / MADE).is_file():
+            shutil.rmtree(run)
+        self.runs.begin(run, job)
 
     def _train_pack(self, job: Job, start: Made, run: Path) -> dict[str, Any]:
         """On the resident base, which is looked at before and after."""
@@ -244,15 +226,16 @@ class Workshop:
         subwords = self._subwords(job) if job.lines is None else None
         places = Places(run, self.options.corpus, partners=material.partners, subwords=subwords)
         before = self._look(resident)
-        pack = train_pack(
-            pack_config(self.profile, job, places),
-            resident.trainer,
-            material.train,
-            self.valid_corpus(),
-            minutes=self.minutes_left(),
-            quiet=self.options.quiet,
-            say=self.say,
-        )
+        with way_out(starting_over(run)):
+            pack = train_pack(
+                pack_config(self.profile, job, places),
+                resident.trainer,
+                material.train,
+                self.valid_corpus(),
+                minutes=self.minutes_left(),
+                quiet=self.options.quiet,
+                say=self.say,
+            )
         return {
             "recipe": str(pack.recipe),
             "parameters": pack.size,
@@ -343,6 +326,11 @@ class Workshop:
         corpus = self.test_corpus(next(iter(self.profile.evaluation.sets)))
         present = [language for language in self.profile.initial if language in corpus.languages][:3]
         return {language: [one for one in lines if one.strip()] for language, lines in corpus.texts(present, 20).items()}
+
+
+def starting_over(run: Path) -> str:
+    """Here runs have no options of their own."""
+    return f"delete {run} to have it start over"
 
 
 def store_stage(config: TrainConfig, made: Path, stage: int, folder: Path) -> None:

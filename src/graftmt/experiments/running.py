@@ -14,6 +14,7 @@ import torch
 
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.experiments.claims import Claims, Held
+from graftmt.experiments.consistency import busy, check_settings
 from graftmt.experiments.definitions import models
 from graftmt.experiments.evaluating import Evaluator
 from graftmt.experiments.jobs import Job, needs, trained, trains
@@ -22,6 +23,7 @@ from graftmt.experiments.material import pairs_in
 from graftmt.experiments.planning import Plan
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.residents import free_memory
+from graftmt.experiments.runs import Runs
 from graftmt.experiments.settings import data_words, settings_of
 from graftmt.experiments.store import Result, Store, other_settings
 from graftmt.training import Stopped
@@ -34,10 +36,12 @@ POLL = 2.0
 
 @dataclass
 class Outcome:
-    """What one call did, by the keys of jobs."""
+    """What one process did, by the keys of jobs."""
 
     done: list[str] = field(default_factory=list)
+    """Those whose result it stored, also on the way to another one."""
     failed: dict[str, str] = field(default_factory=dict)
+    """Here, or in another process while this one went on."""
     skipped: dict[str, str] = field(default_factory=dict)
     stopped: str = ""
     exit_code: int = 0
@@ -46,7 +50,7 @@ class Outcome:
 def run_experiments(profile: Profile, plan: Plan, options: RunOptions, say: Say = print) -> Outcome:
     """All jobs of the plan that have no result yet; one that fails is recorded, and the others go on."""
     store = Store(options.output)
-    store.check_settings(plan.jobs, profile)
+    check_settings(plan.jobs, store, Runs(profile, options.output, options.bases))
     return Runner(profile, options, store, say).run(plan.jobs)
 
 
@@ -57,19 +61,19 @@ class Runner:
         self.profile, self.store, self.say = profile, store, say
         self.claims = Claims(options.output / "locks", say)
         self.workshop = Workshop(profile, options, self.claims, say)
-        self.evaluator = Evaluator(self.workshop, store)
         self.outcome = Outcome()
+        self.evaluator = Evaluator(self.workshop, store, stored=self.outcome.done.append)
         self._put_off: dict[str, str] = {}
         """Job → what another process had when it was tried."""
-        self._failed_before: dict[str, int | None] = {}
+        self._outstanding: dict[Job, int | None] = {}
         self._waiting = False
         self._pairs: dict[tuple[str, ...], int] = {}
         """How many lines two languages have in common."""
 
     def run(self, jobs: Sequence[Job]) -> Outcome:
-        missing = [job for job in jobs if not self.store.is_done(job, self.profile) and not self._too_large(job)]
+        self._outstanding = self.store.outstanding(jobs, self.profile)
+        missing = [job for job in self._outstanding if not self._too_large(job)]
         self.say(f"{len(jobs) - len(missing) - len(self.outcome.skipped)} of {len(jobs)} jobs are done; {len(missing)} to do")
-        self._failed_before = {job.key: self.store.failed_at(job) for job in missing}
         titles = {
             job.key: f"== {job.key} ({number} of {len(missing)}): {self._words(job)}" for number, job in enumerate(missing, 1)
         }
@@ -113,9 +117,9 @@ class Runner:
     def _is_settled(self, job: Job) -> bool:
         """On the way to another one, or by another process, it may have been done; or it failed there."""
         if self.store.is_done(job, self.profile):
-            self.store.check_settings([job], self.profile)
+            check_settings([job], self.store, self.workshop.runs)
             return True
-        if self.store.failed_at(job) in (None, self._failed_before[job.key]):
+        if self.store.failed_at(job) in (None, self._outstanding[job]):
             return False
         self.outcome.failed[job.key] = self.store.failure(job) or ""
         self.say(f"== {job.key} failed in another process: {self.outcome.failed[job.key]}")
@@ -124,17 +128,15 @@ class Runner:
     def _can_begin(self, job: Job, left: Collection[str]) -> bool:
         """What it needs comes first; a base that is there serves, also while another process scores it."""
         return all(
-            needed.key not in left or (trains(needed) == "base" and self.workshop.has_base(trained(needed).id))
+            needed.key not in left or (trains(needed) == "base" and self.workshop.runs.has_base(trained(needed).id))
             for needed in needs(job, self.profile)
         )
 
     def _check_same_settings(self, job: Job) -> None:
-        """Before there is a result: as `Store.check_settings`, with what the process that is at it has noted."""
+        """Before there is a result: as `check_settings`, with what the process that is at it has noted."""
         note = self.claims.note(job.key)
         if note and (changed := other_settings(note, settings_of(self.profile, job))):
-            raise ConfigError(
-                f"another process is at {job.key} with other settings ({changed}). Give the same, or another --output folder."
-            )
+            raise ConfigError(busy(job, changed))
 
     def _wait(self, held: Sequence[str]) -> None:
         if not self._waiting:
@@ -167,9 +169,7 @@ class Runner:
             for needed in needs(job, self.profile):
                 if needed.key in self.outcome.failed:
                     raise DataError(f"it needs {needed.key}, which failed: {self.outcome.failed[needed.key]}")
-            result = self.evaluator.evaluate(job)
-            self.outcome.done.append(job.key)
-            self.say(f"   {_figures(result)}")
+            self.say(f"   {_figures(self.evaluator.evaluate(job))}")
         except (GraftError, torch.OutOfMemoryError) as error:
             message = " ".join(str(error).split())
             self.outcome.failed[job.key] = message

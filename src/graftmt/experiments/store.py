@@ -20,16 +20,12 @@ from typing import Any
 
 from graftmt.configuration import differences
 from graftmt.data import Direction
-from graftmt.errors import ConfigError
 from graftmt.experiments.jobs import Job, directions_of, trains
 from graftmt.experiments.profiles import Profile
-from graftmt.experiments.settings import settings_of
+from graftmt.experiments.runs import in_short
 from graftmt.files import read_json, write_json
 
 Result = dict[str, Any]
-
-NAMED = 3
-"""Files that are named with what differs; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -96,37 +92,17 @@ class Store:
     def is_done(self, job: Job, profile: Profile) -> bool:
         return self.read(job) is not None and not self.missing(job, profile)
 
-    def made_otherwise(self, jobs: Sequence[Job], profile: Profile) -> dict[Job, str]:
-        """Jobs whose result was made with other settings → what differs: neither done nor to be done again unasked."""
-        found = {}
-        for job in jobs:
-            result = self.read(job)
-            if result is not None and (changed := other_settings(result["settings"], settings_of(profile, job))):
-                found[job] = changed
-        return found
+    def outstanding(self, jobs: Sequence[Job], profile: Profile) -> dict[Job, int | None]:
+        """Jobs without a whole result → when they failed, if they did."""
+        return {job: self.failed_at(job) for job in jobs if not self.is_done(job, profile)}
 
-    def refusal(self, jobs: Sequence[Job], profile: Profile) -> str:
-        """Why the jobs cannot be done, and what to do; nothing where they can."""
-        found = self.made_otherwise(jobs, profile)
-        if not found:
-            return ""
-        lines = [f"  {self.path(job).name}: {changed}" for job, changed in list(found.items())[:NAMED]]
-        more = [f"  and {len(found) - NAMED} more, which --dry-run names"] if len(found) > NAMED else []
-        count, them = (f"{len(found)} results", "these files") if len(found) > 1 else ("1 result", "this file")
-        verb = "were" if len(found) > 1 else "was"
-        return "\n".join(
-            [
-                f"{count} in {self.folder / 'results'} {verb} made with other settings than those given now:",
-                *lines,
-                *more,
-                f"Give the settings of then, or another --output folder, or delete {them} to have the work done again.",
-            ]
-        )
-
-    def check_settings(self, jobs: Sequence[Job], profile: Profile) -> None:
-        """Results that were made in another way are not mixed with new ones; all of them are named at once."""
-        if message := self.refusal(jobs, profile):
-            raise ConfigError(message)
+    def settled_since(self, outstanding: Mapping[Job, int | None], profile: Profile) -> tuple[list[str], dict[str, str]]:
+        """Of what was outstanding: the keys of jobs that are done now, and those that failed since, with their messages."""
+        done = [job.key for job in outstanding if self.is_done(job, profile)]
+        failed = {
+            job.key: self.failure(job) or "" for job, before in outstanding.items() if self.failed_at(job) not in (None, before)
+        }
+        return done, failed
 
     def expected(self, profile: Profile) -> dict[str, float]:
         """Kind of job → minutes that such jobs took here or, where there are none yet, that the profile says."""
@@ -143,9 +119,7 @@ def other_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if not before.get("training"):  # nothing was trained, such as of a base that was given
         now = {**now, "training": before.get("training")}
     both = before["evaluation"]["sets"].keys() & now["evaluation"]["sets"].keys()  # a test set more is no difference
-    changed = differences(_with_sets(before, both), _with_sets(now, both))
-    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-    return f"{'; '.join(changed[:3])}{more}"
+    return in_short(differences(_with_sets(before, both), _with_sets(now, both)))
 
 
 def _with_sets(settings: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import torch
 
+from graftmt.files import make_folder
+
 Say = Callable[[str], None]
 
 PATIENCE = 120.0
@@ -51,7 +53,7 @@ def team(count: int, arguments: Sequence[str], logs: Path, say: Say) -> Iterator
         try:
             for number, environment in enumerate(environments[1:], 2):
                 log = logs / f"process-{number}.log"
-                log.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(log.parent)
                 handle = opened.enter_context(log.open("ab"))
                 command = [sys.executable, "-m", "graftmt", *arguments]
                 process = subprocess.Popen(

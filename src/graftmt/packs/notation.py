@@ -45,6 +45,7 @@ _TUNED = _pattern(rf"(?P<stack>enc|dec)-(?:(?P<place>first|last)-layer|layer-(?P
 _ALL_LAYERS = _pattern(r"all-(?P<stack>enc|dec)-layers")
 _INIT = _pattern(r"init:\s*(?P<kind>\S*)")
 _RANDOM = _pattern(r"random[\s-]+embed[\s-]+init")
+_PAPERS_NUMBER = _pattern(rf"\(\s*(?P<bracketed>{_N})\s*\)|(?P<bare>{_N})")
 _CODE = _pattern(r"code:\s*(?P<kind>[^\s:]*)(?::(?P<language>\S*))?")
 
 _ADAPTER_HEADS = [
@@ -70,6 +71,12 @@ EXPECTED = (
     "enc-first-layer, enc-layer-2, enc-all-layers, init:random or code:none, also with dec- for enc-, "
     "first, last or 1,2,3 for all, and @trained after an adapter or a layer"
 )
+
+
+def papers_number(text: str) -> int | None:
+    """12 of `12` and `(12)`, as the paper calls its models; None of anything else. What that model is, is not known here."""
+    match = _PAPERS_NUMBER.fullmatch(text.strip())
+    return int(match["bracketed"] or match["bare"]) if match else None
 
 
 def read_recipe(text: str) -> Recipe:
@@ -155,6 +162,9 @@ class _Reader:
         elif match := _CODE.fullmatch(text):
             self._once("code", component)
             self.code = self._code(component, match)
+        elif (number := papers_number(text)) is not None:
+            what = f"{text!r} is a number; write the components of that model, which `graftmt recipes --id {number}` shows."
+            raise self._error(component.start, what)
         else:
             raise self._error(component.start, f"{text!r} is no component{_suggestion(text)} Expected {EXPECTED}.")
 

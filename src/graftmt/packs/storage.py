@@ -11,7 +11,7 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +152,31 @@ def check_place(path: Path) -> None:
     existing = next((folder for folder in path.absolute().parents if folder.exists()), Path("/"))
     if not existing.is_dir() or not os.access(existing, os.W_OK):
         raise GraftError(f"{path} cannot be written: {existing} is {'not writable' if existing.is_dir() else 'no folder'}.")
+
+
+def check_unclaimed(path: Path, own: Iterable[Path]) -> None:
+    """A pack at `path` may be replaced unasked where one of `own` is the same: then it is not lost. Any other one stays."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    try:
+        there = read_pack_document(path)
+    except GraftError:
+        what = "something that cannot be read as a pack"
+    else:
+        if any(_stored_fingerprint(one) == there["fingerprint"] for one in own):
+            return
+        what = f"another pack, {', '.join(there['languages'])} ({there['side']}): {there['recipe']}"
+    raise GraftError(
+        f"{path} is there already: {what}. It was not made by this run, and stays as it is. Name another place (-o), or delete "
+        "it first if it is no longer needed."
+    )
+
+
+def _stored_fingerprint(path: Path) -> str | None:
+    try:
+        return str(read_pack_document(path)["fingerprint"])
+    except GraftError:
+        return None  # not there, or damaged
 
 
 def is_pack(path: Path) -> bool:

@@ -124,9 +124,7 @@ def balance(
     The total number of lines stays, so T=1 leaves the counts as they are. `sizes` are the D_k where only some were counted.
     """
     total = sum(lines.values())
-    weights = {
-        language: (sizes or lines)[language] ** (1 / temperature) if count else 0.0 for language, count in lines.items()
-    }
+    weights = {language: (sizes or lines)[language] ** (1 / temperature) if count else 0.0 for language, count in lines.items()}
     norm = sum(weights.values())
     scaled: dict[str, float] = {}
     for language, segments in counts.items():

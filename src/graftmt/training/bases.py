@@ -97,6 +97,17 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
     return Prepared(tokenizer, tokenized, validator, digest.hexdigest(), config.data.max_length)
 
 
+def check_files(config: TrainConfig) -> None:
+    """The corpus has the files that the run needs, for all languages and directions; what is in them is not read."""
+    languages = choose_languages(config)
+    options = config.validation
+    validated = [options.directions] if options.lines and options.directions else []
+    for directions in (*(stage.directions for stage in config.stages), *validated):
+        select_directions(directions, languages, config.data.pivot)
+    if options.lines:
+        Corpus.open(config.data.corpus, options.split, languages)
+
+
 def choose_languages(config: TrainConfig) -> list[str]:
     """The corpus's languages less the excluded ones, or those that were named."""
     present = Corpus.open(config.data.corpus, "train", config.data.languages).languages

@@ -27,6 +27,28 @@ from graftmt.training.sharding import cut_like, whole
 
 FORMAT = 1
 NAME = re.compile(r"stage(\d+)-step(\d+)")
+WAY_OUT = "use another run folder (run=…), or --fresh to start over"
+"""Of `train` and `retrain`; others say their own with `way_out`."""
+
+
+class CannotGoOn(CheckpointError, ConfigError):
+    """A run whose checkpoints are damaged, or were begun otherwise than is asked for now.
+
+    `problem` ends in what would let it go on, `way_out` is what can be done instead, in the words of whoever started it.
+    """
+
+    def __init__(self, problem: str, way_out: str = WAY_OUT) -> None:
+        super().__init__(f"{problem}, or {way_out}.")
+        self.problem = problem
+
+
+@contextmanager
+def way_out(words: str) -> Iterator[None]:
+    """Around training: what its caller offers where a run cannot go on, such as "use another folder (--run FOLDER)"."""
+    try:
+        yield
+    except CannotGoOn as error:
+        raise CannotGoOn(error.problem, words) from None
 
 
 @dataclass
@@ -85,12 +107,17 @@ class Checkpoints:
             shutil.rmtree(old, ignore_errors=True)
         return path
 
-    def read_state(self, path: Path, config: Any, data: str) -> RunState:
-        """The counters of a checkpoint, refused where it belongs to another configuration or other text."""
-        with self._way_out(path):
+    def read_document(self, path: Path) -> dict[str, Any]:
+        """state.json of a checkpoint: `state`, `config` and `data`; where it is damaged, the error says how to go on."""
+        with self._going_on(path):
             document = _read_document(path)
         if document["format"] != FORMAT:
             raise CheckpointError(f"{path} has format {document['format']!r}; this version of graftmt reads {FORMAT}.")
+        return document
+
+    def read_state(self, path: Path, config: Any, data: str) -> RunState:
+        """The counters of a checkpoint, refused where it belongs to another configuration or other text."""
+        document = self.read_document(path)
         stored = as_today(document["config"], self.kind)
         # Stages that have not begun may still be planned anew.
         ahead = tuple(f"stages.{number}." for number in range(document["state"]["stage"] + 1, len(config["stages"])))
@@ -100,20 +127,20 @@ class Checkpoints:
             if line.partition(":")[0] not in MAY_CHANGE and not line.startswith(ahead)
         ]
         if changed:
-            raise ConfigError(
+            raise CannotGoOn(
                 f"the run in {self.folder.parent} was made with another configuration ({'; '.join(changed)}). "
-                "Use the configuration it began with (its config.yaml), another run folder (run=…), or --fresh to start over."
+                "Use the configuration it began with (its config.yaml)"
             )
         if document["data"] != data:
-            raise ConfigError(
+            raise CannotGoOn(
                 f"the run in {self.folder.parent} was trained on other text: the files of the corpus have changed since. "
-                "Restore them, use another run folder (run=…), or --fresh to start over."
+                "Restore them"
             )
         return RunState(**document["state"])
 
     def load_parameters(self, path: Path, parameters: Mapping[str, nn.Parameter]) -> None:
         """Copies the stored weights into these parameters."""
-        with self._way_out(path):
+        with self._going_on(path):
             tensors = read_tensors(path / "model.safetensors", "the checkpoint")
         wrong = sorted(tensors.keys() ^ parameters.keys())
         wrong += [name for name in tensors.keys() & parameters.keys() if tensors[name].shape != parameters[name].shape]
@@ -125,7 +152,7 @@ class Checkpoints:
 
     def load_optimizer(self, path: Path, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> None:
         """Gives each parameter its moments again; one that has not had a gradient yet has none."""
-        with self._way_out(path):
+        with self._going_on(path):
             tensors = read_tensors(path / "optimizer.safetensors", "the checkpoint")
         unknown = sorted({key.rpartition("/")[0] for key in tensors} - parameters.keys())
         if unknown:
@@ -159,23 +186,23 @@ class Checkpoints:
         return stored
 
     @contextmanager
-    def _way_out(self, path: Path) -> Iterator[None]:
+    def _going_on(self, path: Path) -> Iterator[None]:
         """Adds to the error about a file of `path` how the run can go on; nothing is deleted here."""
         try:
             yield
         except GraftError as error:
-            raise CheckpointError(f"{error} {self._advice(path)}") from None
+            raise self._advised(path, error) from None
 
-    def _advice(self, path: Path) -> str:
+    def _advised(self, path: Path, error: GraftError) -> CheckpointError:
         if not NAME.fullmatch(path.name):
-            return f"The run cannot go on without {path}: restore it from a copy, or start over with --fresh."
+            return CannotGoOn(f"{error} The run cannot go on without {path}: restore it from a copy")
         earlier = [other for other in sorted(self._all(), key=self._order) if self._order(other) < self._order(path)]
         whole = [other for other in earlier if _is_whole(other)]
         if not whole:
-            return f"There is no earlier checkpoint: restore {path} from a copy, or start over with --fresh."
+            return CannotGoOn(f"{error} There is no earlier checkpoint: restore {path} from a copy")
         damaged = [str(other) for other in [*earlier, path] if self._order(other) > self._order(whole[-1])]
-        return (
-            f"To go on from the checkpoint before it, {whole[-1].name}, which is whole, delete {' and '.join(damaged)} "
+        return CheckpointError(
+            f"{error} To go on from the checkpoint before it, {whole[-1].name}, which is whole, delete {' and '.join(damaged)} "
             "and give the same command again."
         )
 

@@ -14,7 +14,7 @@ from graftmt.errors import ConfigError, LanguageError, nearest
 from graftmt.files import read_json
 from graftmt.model import ModelConfig
 from graftmt.text import Subwords
-from graftmt.training.checkpoints import Checkpoints
+from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.configuration import ModelSection, RetrainConfig, StageConfig, SubwordConfig
 from graftmt.training.packs import with_lines
 
@@ -151,10 +151,7 @@ def check_origin(config: RetrainConfig, parent: Base) -> None:
         if key in began and began[key] != value
     ]
     if differs:
-        raise ConfigError(
-            f"the run in {config.run} began with {'; '.join(differs)}. Give what it began with, another run folder (run=…), "
-            "or --fresh to start over."
-        )
+        raise CannotGoOn(f"the run in {config.run} began with {'; '.join(differs)}. Give what it began with")
 
 
 def on_one_line(value: str | list[str]) -> str:

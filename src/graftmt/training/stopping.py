@@ -17,6 +17,8 @@ class Stopped(Exception):
     def __init__(self, reason: str, exit_code: int) -> None:
         super().__init__(reason)
         self.reason, self.exit_code = reason, exit_code
+        self.standing: dict[str, Any] = {}
+        """Where the run stands, for scripts; filled in by who started it."""
 
 
 @dataclass
