@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from graftmt.base import Base
-from graftmt.bulk import LONGEST_BYTES, FileJob, FileResult, raw_lines, translate_file
+from graftmt.bulk import FileJob, FileResult, raw_lines, translate_file
 from graftmt.data.corpus import compressed, open_binary
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.packs import Pack, save_pack
-from graftmt.translator import LONGEST_SOURCE, Translator
+from graftmt.translator import LONGEST_BYTES, LONGEST_SOURCE, Translator
 
 OPTIONS = SearchOptions(beam=2, max_length=5)
 LONG = "lako " * LONGEST_SOURCE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from graftmt.base import Base
 from graftmt.decoding import SearchOptions
 from graftmt.errors import CheckpointError, DataError, GraftError, LanguageError
 from graftmt.packs import Pack, save_pack
-from graftmt.translator import LONGEST_SOURCE, LongLine, Request, Translation, Translator
+from graftmt.translator import LONGEST_BYTES, LONGEST_SOURCE, LongLine, Request, Translation, Translator
 
 OPTIONS = SearchOptions(beam=2, n_best=2, max_length=6)
 LINES = {
@@ -275,6 +276,53 @@ def test_a_long_line_is_named_by_its_place_in_the_request(translator: Translator
         translator.translate_requests(wanted, OPTIONS)
     with pytest.raises(LongLine, match="line 2 has"):
         translator.translate(["λαπο", long], source="el", target="en")
+
+
+@pytest.mark.parametrize("pivot", [None, "en"])
+@pytest.mark.parametrize("character", ["a", "λ", "\U0001f389"])
+def test_a_line_of_too_many_bytes_is_named_before_it_is_made_into_tokens(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch, character: str, pivot: str | None
+) -> None:
+    most = character * (LONGEST_BYTES // len(character.encode()))
+    with pytest.raises(LongLine, match=r"line 2 has [\d,]+ characters \("):
+        translator.translate(["λαπο", most], source="el", target="fr", pivot=pivot, options=OPTIONS)
+    monkeypatch.setattr(type(translator.composition("el", "fr").codec), "source_tokenizer", None)  # would fail
+    with pytest.raises(LongLine, match=r"^line 2 has more than 200,000 bytes\. Split it into sentences, one a line\.$"):
+        translator.translate(["λαπο", most + character], source="el", target="fr", pivot=pivot)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [(None, "None (NoneType)"), (float("nan"), "nan (float)"), (b"lako", "b'lako' (bytes)"), (["a"], "['a'] (list)")],
+)
+def test_a_line_that_is_no_text_is_named(translator: Translator, line: Any, words: str) -> None:
+    for pivot in (None, "fr"):
+        with pytest.raises(DataError, match=re.escape(f"line 3 is {words}; a str was expected")):
+            translator.translate(["lako", "", line], source="en", target="uk", pivot=pivot)
+
+
+@pytest.mark.parametrize("lines", [None, 5, b"lako"])
+def test_what_is_no_list_of_lines_is_refused(translator: Translator, lines: Any) -> None:
+    with pytest.raises(DataError, match="translate takes a list of lines, each a str; got "):
+        translator.translate(lines, source="en", target="fr")
+
+
+@pytest.mark.parametrize(
+    ("languages", "words"),
+    [
+        ({"source": None}, "source is None (NoneType)"),
+        ({"target": b"fr"}, "target is b'fr' (bytes)"),
+        ({"target": ["fr"]}, "target is ['fr'] (list)"),
+        ({"pivot": 5}, "pivot is 5 (int)"),
+    ],
+)
+def test_a_language_that_is_no_text_is_named(translator: Translator, languages: dict[str, Any], words: str) -> None:
+    wanted = {"source": "en", "target": "fr", **languages}
+    expected = re.escape(f"{words}; a language's code was expected, a str such as 'en'")
+    with pytest.raises(LanguageError, match=expected):
+        translator.translate(["lako"], **wanted)
+    with pytest.raises(LanguageError, match="a language's code was expected"):
+        translator.translate_requests([Request("lako", **wanted)], OPTIONS)
 
 
 # Precision and threads

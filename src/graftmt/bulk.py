@@ -15,17 +15,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from graftmt.data.corpus import LONGEST_LINE, UNREADABLE, compressed, decode_line, open_binary
+from graftmt.data.corpus import UNREADABLE, compressed, decode_line, open_binary
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, DataError
 from graftmt.partial import PartialFile, Position
 from graftmt.progress import Progress, pace, progress
-from graftmt.translator import LongLine, Request, Translation, Translator
+from graftmt.translator import LONGEST_BYTES, LongLine, Request, Translation, Translator
 
 FORMAT = 1
 BLOCK = 1 << 20
-LONGEST_BYTES = 4 * LONGEST_LINE
-"""Of a line that is held in memory; no character has more than four."""
 NAMED = 20
 """So many lines that are skipped are named; of the others only the number is."""
 

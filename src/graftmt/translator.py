@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import reprlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from graftmt.base import Base
+from graftmt.data.corpus import LONGEST_LINE
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
@@ -16,24 +18,24 @@ from graftmt.packs.composition import check_fits
 
 LONGEST_SOURCE = 1024
 """Tokens. Far more than a sentence; a longer line is refused rather than translated badly."""
+LONGEST_BYTES = 4 * LONGEST_LINE
+"""Of a line that is held in memory, or made into tokens, which takes far more of it; no character has more than four."""
+BYTES_TOO_MANY = f"more than {LONGEST_BYTES:,} bytes"
 
 OnBatch = Callable[[int], None]
 """Hears how many lines are done."""
 
 
 class LongLine(DataError):
-    """A line that is too long to translate, number `index` (from 0) of those given."""
+    """A line that is too long to translate, number `index` (from 0) of those given; `size` says how long it is."""
 
-    def __init__(self, index: int, characters: int, tokens: int, where: str = "") -> None:
-        super().__init__(
-            f"{where or f'line {index + 1}'} has {characters:,} characters ({tokens:,} tokens); at most {LONGEST_SOURCE:,} "
-            "tokens can be translated as one. Split it into sentences, one a line."
-        )
-        self.index, self.characters, self.tokens = index, characters, tokens
+    def __init__(self, index: int, size: str, where: str = "") -> None:
+        super().__init__(f"{where or f'line {index + 1}'} has {size}. Split it into sentences, one a line.")
+        self.index, self.size = index, size
 
     def at(self, where: str) -> LongLine:
         """The same, for a caller who knows a better name for the line than its number here."""
-        return LongLine(self.index, self.characters, self.tokens, where)
+        return LongLine(self.index, self.size, where)
 
 
 class Request(NamedTuple):
@@ -138,6 +140,7 @@ class Translator:
         self, source: str, target: str, *, source_pack: str | None = None, target_pack: str | None = None
     ) -> Composition:
         """The model for a direction; every translator has one of each, made when it is first needed."""
+        check_codes(source=source, target=target)
         if source == target:
             raise LanguageError(f"source and target are both {source!r}; there is nothing to translate.")
         names = self._pack_for(source, "source", source_pack), self._pack_for(target, "target", target_pack)
@@ -200,6 +203,8 @@ class Translator:
         """One translation for each line, in order; an empty line gives an empty one. `pivot` goes through that language."""
         if isinstance(lines, str):
             raise DataError("translate takes a list of lines; got one string. Wrap it: [text].")
+        if isinstance(lines, bytes) or not isinstance(lines, Iterable):
+            raise DataError(f"translate takes a list of lines, each a str; got {shown(lines)}.")
         self.check_direction(source, target, pivot, source_pack, target_pack)
         requests = [Request(line, source, target, pivot, source_pack, target_pack) for line in lines]
         found = self.translate_requests(requests, options, on_batch)
@@ -214,6 +219,7 @@ class Translator:
         target_pack: str | None = None,
     ) -> None:
         """Both languages must be known on their side; with a pivot, so must it be on both."""
+        check_codes(source=source, target=target, **({} if pivot is None else {"pivot": pivot}))
         if pivot is None or pivot in (source, target):
             self.composition(source, target, source_pack=source_pack, target_pack=target_pack)
         else:
@@ -228,6 +234,8 @@ class Translator:
         A request with a pivot takes two hops, each translated in batches together with all others.
         """
         options = options or SearchOptions()
+        for index, request in enumerate(requests):
+            check_line(request.line, index)
         hops = [request.pivot is not None and request.pivot not in (request.source, request.target) for request in requests]
         # Lines are heard of as done at their last hop.
         twice = [row for row, two in enumerate(hops) if two]
@@ -235,7 +243,7 @@ class Translator:
             first = [requests[row].first_hop() for row in twice]
             between = iter(self._search(first, replace(options, n_best=1), None) if first else [])
         except LongLine as error:
-            raise LongLine(twice[error.index], error.characters, error.tokens) from None
+            raise LongLine(twice[error.index], error.size) from None
         last = [
             request.last_hop(next(between)[0].text) if two else request for request, two in zip(requests, hops, strict=True)
         ]
@@ -254,7 +262,8 @@ class Translator:
             for row in rows:
                 tokens = model.codec.source_tokenizer(requests[row].source).encode(requests[row].line)
                 if len(tokens) > LONGEST_SOURCE:
-                    raise LongLine(row, len(requests[row].line), len(tokens))
+                    size = f"{len(requests[row].line):,} characters ({len(tokens):,} tokens)"
+                    raise LongLine(row, f"{size}; at most {LONGEST_SOURCE:,} tokens can be translated as one")
                 encoded[row] = tokens
         results = [[Translation("", 0.0, True)] for _ in requests]
         done = 0
@@ -284,3 +293,28 @@ class Translator:
                 ]
             done += len(rows)
         return results
+
+
+def check_line(line: object, index: int) -> None:
+    """Text, and not so much of it that making tokens would take all memory; an error names the line by its number."""
+    if not isinstance(line, str):
+        raise DataError(
+            f"line {index + 1} is {shown(line)}; a str was expected. For a line without text give an empty one, ''."
+        )
+    # Most lines need not be encoded to know, and those far too long must not be.
+    if 4 * len(line) > LONGEST_BYTES and (
+        len(line) > LONGEST_BYTES or len(line.encode("utf-8", errors="surrogatepass")) > LONGEST_BYTES
+    ):
+        raise LongLine(index, BYTES_TOO_MANY)
+
+
+def check_codes(**languages: object) -> None:
+    """`check_codes(source="en")`: what names a language is a str, whichever language it is."""
+    for name, language in languages.items():
+        if not isinstance(language, str):
+            raise LanguageError(f"{name} is {shown(language)}; a language's code was expected, a str such as 'en'.")
+
+
+def shown(value: object) -> str:
+    """`nan (float)`, at no great length."""
+    return f"{reprlib.repr(value)} ({type(value).__name__})"

@@ -13,6 +13,7 @@ import pytest
 
 from graftmt.assessment import run, scoring
 from graftmt.assessment.directions import DirectionLines, direction_lines, evaluate_directions, translate_directions
+from graftmt.assessment.folder import EvaluationFolder
 from graftmt.assessment.report import document
 from graftmt.assessment.run import AssessOptions, chunks, segmented_languages
 from graftmt.base import Base
@@ -145,11 +146,46 @@ def test_fresh_starts_over_and_leaves_other_files_alone(assessed, tmp_path: Path
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
-def test_translations_of_unknown_origin_are_not_taken_for_ours(assessed, tmp_path: Path) -> None:
-    (tmp_path / "test.en-xa.txt").write_text("a\n" * 6, encoding="utf-8")
-    with pytest.raises(GraftError, match=r"holds translations \(test.en-xa.txt\) and no evaluation.json"):
-        assessed(tmp_path, "en-xa,xa-en")
-    assert (tmp_path / "test.en-xa.txt").read_text(encoding="utf-8") == "a\n" * 6
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize(
+    "name", ["test.en-xa.txt", "report.md", "report.json", "lines/test.en.txt", "notes.txt", ".hidden", "evaluation.json"]
+)
+def test_a_folder_of_others_stays_as_it_is(assessed, tmp_path: Path, translated: list, name: str, fresh: bool) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text('{"accuracy": 1}', encoding="utf-8")
+    with pytest.raises(GraftError, match=f"{tmp_path} is not empty and no evaluation; choose a new folder"):
+        assessed(tmp_path, "en-xa,xa-en", fresh=fresh)
+    assert (tmp_path / name).read_text(encoding="utf-8") == '{"accuracy": 1}'
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
+    assert not translated
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_corpus_stays_one(assessed, tmp_path: Path, toy_corpus: Path, fresh: bool) -> None:
+    corpus = Path(shutil.copytree(toy_corpus, tmp_path / "corpus"))
+    with pytest.raises(GraftError, match="is not empty and no evaluation"):
+        assessed(corpus, "en-xa", corpus=corpus, fresh=fresh)
+    assert {path.name for path in corpus.iterdir()} == {path.name for path in toy_corpus.iterdir()}
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_killed_at_its_very_beginning_it_is_known_for_ours(
+    assessed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: bool
+) -> None:
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    (killed / ".lock").touch()
+    (killed / ".evaluation.json.4711.tmp").write_text('{"form', encoding="utf-8")
+
+    def stop(*_: Any) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EvaluationFolder, "store_lines", stop)
+        with pytest.raises(Stopped):
+            assessed(killed, "en-xa", fresh=fresh)
+    assert {path.name for path in killed.iterdir()} == {".lock", ".evaluation.json.4711.tmp", "evaluation.json"}
+    assert assessed(killed, "en-xa", fresh=fresh).translated == 1
 
 
 def test_processes_of_their_own_give_the_same_scores(assessed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 import graftmt as package
-from graftmt.cli.app import app, flowing
+from graftmt.cli.app import app, calm_threads, flowing
 
 COMMANDS = [command.name for command in app.registered_commands]
 
@@ -46,7 +46,7 @@ def test_the_help_lists_every_command_and_comes_without_arguments_too(graftmt) -
 
 
 @pytest.mark.parametrize("columns", [80, 140])
-@pytest.mark.parametrize("command", all_commands(app), ids=" ".join)
+@pytest.mark.parametrize("command", list(all_commands(app)), ids=" ".join)
 def test_the_help_flows_at_any_width(command: tuple[str, ...], columns: int) -> None:
     result = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": str(columns), "TERMINAL_WIDTH": None})
     assert result.exit_code == 0
@@ -86,3 +86,23 @@ def test_help_does_not_wait_for_torch() -> None:
     code = "import sys, graftmt.cli.app; sys.exit('torch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+def test_threads_that_wait_do_not_spin_for_long_unless_one_has_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    calm_threads()
+    assert os.environ["GOMP_SPINCOUNT"] == "1000"
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    calm_threads()
+    assert os.environ["GOMP_SPINCOUNT"] == "7"
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    calm_threads()
+    assert "GOMP_SPINCOUNT" not in os.environ
+
+
+def test_that_is_settled_before_torch_is_imported() -> None:
+    """Which reads it only once."""
+    program = "import sys, graftmt.cli.app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -95,6 +95,17 @@ def test_a_file_is_no_folder_for_scores(evaluate, tmp_path: Path) -> None:
     assert result.stderr.endswith("clean.el is a file; a folder is needed, choose another name.\n")
 
 
+@pytest.mark.parametrize("fresh", [[], ["--fresh"]])
+def test_a_corpus_is_no_folder_for_scores(evaluate, tmp_path: Path, toy_corpus: Path, fresh: list[str]) -> None:
+    corpus = Path(shutil.copytree(toy_corpus, tmp_path / "corpus"))
+    (corpus / "report.json").write_text("{}", encoding="utf-8")
+    before = sorted(path.name for path in corpus.iterdir())
+    result = evaluate("-c", str(corpus), "-d", "en-xa", "-n", "1", "-o", str(corpus), *fresh)
+    assert (result.code, result.stdout) == (1, "")
+    assert result.stderr == f"graftmt: {corpus} is not empty and no evaluation; choose a new folder.\n"
+    assert sorted(path.name for path in corpus.iterdir()) == before
+
+
 def test_only_languages_of_both_the_base_and_the_corpus_count(evaluate, tmp_path: Path, toy_corpus: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
@@ -148,14 +159,15 @@ def test_what_cannot_be_meant_is_one_paragraph_and_exit_code_1(evaluate, options
 
 
 def test_stopped_and_started_again_only_the_rest_is_translated(evaluate, tmp_path: Path) -> None:
-    command = ("-d", "en-xa,xa-en", "-n", "4", "-o", str(tmp_path), "--no-off-target")
+    output = tmp_path / "scores"
+    command = ("-d", "en-xa,xa-en", "-n", "4", "-o", str(output), "--no-off-target")
     whole = evaluate(*command, "--json").stdout
-    (tmp_path / "test.en-xa.txt").unlink()
-    (tmp_path / "report.json").unlink()
-    kept = (tmp_path / "test.xa-en.txt").stat().st_mtime_ns
+    (output / "test.en-xa.txt").unlink()
+    (output / "report.json").unlink()
+    kept = (output / "test.xa-en.txt").stat().st_mtime_ns
     again = evaluate(*command, "--json")
     assert (again.code, again.stdout) == (0, whole)
-    assert (tmp_path / "test.xa-en.txt").stat().st_mtime_ns == kept
+    assert (output / "test.xa-en.txt").stat().st_mtime_ns == kept
     other = evaluate(*command, "--beam", "2")
     assert (other.code, other.stdout) == (1, "")
     assert "begun otherwise: beam was 1, is 2" in other.stderr
@@ -173,8 +185,8 @@ def test_off_target_rates_are_shown_with_what_they_are_read_against(evaluate) ->
 
 def test_the_heat_maps_lie_beside_the_report(evaluate, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    evaluate("-d", "xa-en,en-xa", "-n", "2", "-o", str(tmp_path), "--no-off-target")
-    assert {"chrf.png", "bleu.png"} <= {path.name for path in tmp_path.iterdir()}
+    evaluate("-d", "xa-en,en-xa", "-n", "2", "-o", str(tmp_path / "scores"), "--no-off-target")
+    assert {"chrf.png", "bleu.png"} <= {path.name for path in (tmp_path / "scores").iterdir()}
 
 
 # Packs

@@ -264,6 +264,8 @@ def bomb() -> bytes:
         ("moses", {"c.en": b"a\nb\n", "c.fr": b"a\n\xff\n"}, ["c.fr, line 2", "not valid UTF-8"]),
         ("tmx", {"m.tmx": b'<tmx><body><tu><tuv xml:lang="en"><seg>a</seg></tuv></tu>\n<tu><tuv'}, ["m.tmx, line 2"]),
         ("tsv", {"t.tsv": b"en\tfr\na\tb\nc\n"}, ["t.tsv, line 3", "fr is column 2"]),
+        ("tsv", {"t.tsv": b"en\tfr\na\tb\nc\td\te\n"}, ["t.tsv, line 3", "3 columns where the header has 2"]),
+        ("tsv", {"t.tsv": b"source\ttarget\na\tb\n"}, ["'source'", "--columns"]),
         ("moses", {"a.tar.gz": tar_of({"c.en": "a", "../c.fr": "b"})}, ["a.tar.gz", "'../c.fr'"]),
         ("moses", {"a.zip": bomb()}, ["a.zip", "--max-ratio"]),
         ("moses", {"c.en.gz": gzip.compress(os.urandom(999).hex().encode())[:-9], "c.fr": b"a"}, ["c.en.gz", "truncated"]),
@@ -287,6 +289,11 @@ def test_bad_input_is_one_paragraph_and_leaves_what_was_there(
         assert word in result.stderr
     assert {path.name: path.read_bytes() for path in corpus.iterdir()} == before
     assert list(corpus.parent.iterdir()) == [corpus]
+
+
+def test_help_on_tmx_says_what_becomes_of_entities_and_dtds(graftmt) -> None:
+    said = " ".join(graftmt("prepare", "tmx", "--help").stdout.split())
+    assert "Entities are refused; an external DTD that a file names is not loaded." in said
 
 
 def test_limits_can_be_raised(graftmt, tmp_path: Path) -> None:

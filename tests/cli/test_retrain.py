@@ -118,6 +118,8 @@ def test_minutes_stop_it_cleanly(graftmt, config: str, options: list[str], tmp_p
         (["--new", "xx"], "no train text in xx"),
         (["stages.0.warmpu=3"], "did you mean 'warmup'?"),
         (["model.size=tiny"], "Re-training keeps the base's architecture"),
+        (["sharded=true"], "sharded=true is for training a base or a pack; leave it out here."),
+        (["sharded=true", "validation.lines=0", "--dry-run"], "sharded=true is for training a base or a pack"),
     ],
 )
 def test_what_cannot_be_meant_is_one_paragraph_and_exit_code_1(

@@ -7,16 +7,19 @@ import select
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graftmt.base import Base
+from graftmt.cli.translate import chunks
 from graftmt.decoding import SearchOptions
-from graftmt.errors import GraftError
+from graftmt.errors import DataError, GraftError
 from graftmt.packs import load_pack, save_pack
-from graftmt.translator import Translator
+from graftmt.translator import LONGEST_BYTES, Translator
 
 TIMEOUT = 60.0
 
@@ -81,6 +84,47 @@ def test_a_line_too_long_is_named_and_the_lines_before_it_are_translated(
     assert result.stdout.splitlines() == expected[:3]
     assert f"standard input, line 4, has {len(long):,} characters" in result.stderr
     assert "Split it" in result.stderr
+
+
+def test_a_line_without_end_is_named_at_once_and_not_held_in_memory(process, english: list[str], expected: list[str]) -> None:
+    running = process()
+    running.stdin.write(f"{english[0]}\n\n".encode())
+    with suppress(BrokenPipeError):  # it need not read all of it
+        running.stdin.write(b"a" * (LONGEST_BYTES + 1))
+        running.stdin.flush()
+    assert running.wait(timeout=TIMEOUT) == 1  # while the input is open
+    assert running.stdout.read().decode() == f"{expected[0]}\n\n"
+    said = b"standard input, line 3, has more than 200,000 bytes. Split it into sentences, one a line.\n"
+    assert running.stderr.read() == b"graftmt: " + said
+
+
+def test_no_more_of_a_line_is_read_than_may_be() -> None:
+    class Endless(BytesIO):
+        """Without a line's end; hears how much is asked for at a time."""
+
+        def __init__(self) -> None:
+            super().__init__(b"kodo\n")
+            self.asked: list[int] = []
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            self.asked.append(-1 if size is None else size)
+            return super().readline(size) or b"a" * (size or 0)
+
+        def __next__(self) -> bytes:
+            raise OSError("a whole line, of any length")
+
+    stream = Endless()
+    found = chunks(stream, 1)
+    assert next(found) == ["kodo"]
+    with pytest.raises(DataError, match="standard input, line 2, has more than"):
+        next(found)
+    assert stream.asked == [LONGEST_BYTES + 1] * 2
+
+
+def test_lines_up_to_the_limit_are_read() -> None:
+    whole = [b"a" * (LONGEST_BYTES - 1) + b"\n", b"b\n", b"c" * LONGEST_BYTES]
+    found = [line for group in chunks(BytesIO(b"".join(whole)), 8) for line in group]
+    assert [len(line) for line in found] == [LONGEST_BYTES - 1, 1, LONGEST_BYTES]
 
 
 @pytest.mark.parametrize(

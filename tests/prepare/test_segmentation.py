@@ -1,4 +1,4 @@
-"""Chinese words are found, and the way back is exact."""
+"""Chinese words are found, and the way back is exact but for spaces that were between Chinese characters before."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ def test_spaces_beside_latin_letters_and_figures_are_neither_made_nor_lost() -> 
     assert segment("我有iPhone手机") == "我 有iPhone手机"
     assert desegment("我 有 iPhone 手机 3 台 。") == "我有 iPhone 手机 3 台。"
     assert desegment("New York 2021") == "New York 2021"
+
+
+def test_spaces_that_the_author_put_between_chinese_characters_are_lost() -> None:
+    assert desegment(segment("中国 人民")) == "中国人民"
 
 
 han = st.text(st.sampled_from("我们在学习机器翻译的时候发现它其实很有意思中国人民大会，。！（）"), min_size=1, max_size=12)

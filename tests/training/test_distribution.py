@@ -71,6 +71,7 @@ def test_two_processes_train_the_base_that_one_trains(
     run = tmp_path / "two"
     said = torchrun(2, "-m", "graftmt", "train", base_file(run))
     assert "2 processes" in said
+    assert said.splitlines().count(str(run / "base")) == 1, "the first one alone says where it is"
     same_learned(run, alone)
     documents = [json.loads((folder / "base" / "base.json").read_text(encoding="utf-8")) for folder in (run, alone)]
     assert documents[0]["card"]["target_tokens"] == documents[1]["card"]["target_tokens"]
@@ -133,7 +134,10 @@ def test_a_run_that_two_were_asked_to_stop_is_finished_by_one(
     same_learned: Same,
 ) -> None:
     run = tmp_path / "moved"
-    torchrun(2, "-m", "graftmt", "train", base_file(run), "--minutes", "0")
+    said = torchrun(2, "-m", "--", "graftmt", "train", base_file(run), "--minutes", "0", "--json")
+    assert said.count("everything is saved") == 1
+    documents = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    assert [(one["run"], one["step"], one["steps"], one["base"]) for one in documents] == [(str(run), 10, 30, None)]
     assert not (run / "base").exists()
     assert "going on from stage1-step00000010" in train_alone(run)
     same_learned(run, alone)

@@ -268,6 +268,7 @@ def test_a_continued_pack_keeps_what_it_is_and_names_its_parent(
     assert new.card["version"] == 2
     assert new.card["parent"] == {"fingerprint": old.fingerprint, "version": 1, "scores": old.card["scores"]}
     assert new.card["initialisation"] == old.card["initialisation"]
+    assert new.card["partners"] == old.card["partners"] == ["en"]
     assert old.fingerprint in (tmp_path / "run/pack/README.md").read_text(encoding="utf-8")
     third = train_graft(tmp_path / "third", base, "target", parent=tmp_path / "run/pack", steps=2)
     assert (third.card["version"], third.card["parent"]["fingerprint"]) == (3, new.fingerprint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -415,6 +416,7 @@ def test_a_base_stored_in_half_precision_is_trained_in_full(tmp_path: Path, conf
         (["base=nowhere"], "no base folder nowhere"),
         (["data.corpus=nowhere"], "no corpus folder nowhere"),
         (["validation.split=vaild"], "no files of the split 'vaild'"),
+        (["sharded=true"], "sharded=true is for training a base or a pack"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, config, overrides: list[str], words: str) -> None:
@@ -422,6 +424,12 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, config, overrides: list
         retrain(config(tmp_path / "run", *overrides))
     assert words in str(caught.value)
     assert not (tmp_path / "run" / "base").exists()
+
+
+def test_a_sharded_re_training_is_refused_before_anything_is_read(tmp_path: Path, config) -> None:
+    chosen = replace(config(tmp_path / "run", "validation.lines=0"), sharded=True)
+    with pytest.raises(GraftError, match="sharded=true is for training a base or a pack"):
+        check(chosen, {})
 
 
 def test_the_base_s_own_architecture_may_be_stated(tmp_path: Path, config) -> None:

@@ -97,3 +97,10 @@ def test_a_last_stage_that_gains_nothing_is_left_out(base: Base, train_graft: Tr
     own = pack.scoped_names(base.model.config)
     assert all(not pack.parameters[name].any() for name in own if name.endswith("up.weight"))
     assert (pack.card["validation"]["stage"], pack.card["validation"]["step"]) == (1, 0)
+
+
+def test_a_pack_gone_on_with_keeps_the_directions_of_before(base: Base, train_graft: Train, tmp_path: Path) -> None:
+    train_graft(tmp_path / "first", base, "source", CASES["source"][1], steps=4)
+    again = train_graft(tmp_path / "again", base, "source", parent=tmp_path / "first" / "pack", partners=("fr",), steps=4)
+    assert again.card["partners"] == ["en", "fr"]
+    assert [again.is_whole_with(language) for language in ("en", "fr", "ru")] == [True, True, False]

@@ -300,13 +300,14 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
     """Scores the pack on held-out text, the one it continues too, and stores what was found on its card."""
     assert result.pack is not None
     split = result.corpus.test or result.corpus.valid
+    partners = result.pack.card["partners"]  # of a pack gone on with, those of before too
 
     def verdict_on(pack: Pack) -> Verdict:
         return judge(
             base,
             pack,
             split,
-            result.corpus.partners,
+            partners,
             lines=options.test_lines,
             beam=options.beam,
             quiet=options.quiet,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -26,6 +27,8 @@ from graftmt.evaluation import DirectionScores
 from graftmt.files import read_json, write_json, write_text
 
 FORMAT = 1
+LEFT = re.compile(r"\.lock|\.evaluation\.json\.\d+\.tmp")
+"""All that a kill can leave where there is no evaluation.json, since that is written before anything else."""
 
 
 @dataclass(frozen=True)
@@ -35,34 +38,38 @@ class EvaluationFolder:
     path: Path
     split: str
 
-    def begin(self, facts: Mapping[str, Any], directions: Sequence[Direction], *, fresh: bool = False) -> None:
-        """Goes on with the evaluation that is there, where it is this one; `fresh` starts over."""
+    def check(self) -> None:
+        """Files of others are safe here, a corpus too. Comes before the lock is taken, which would be one more file."""
+        if not self.path.is_dir() or self._before() is not None:
+            return
+        if not all(LEFT.fullmatch(path.name) for path in self.path.iterdir()):
+            raise GraftError(f"{self.path} is not empty and no evaluation; choose a new folder.")
+
+    def _before(self) -> dict[str, Any] | None:
+        """What the evaluation that is there was begun with; others may call their files evaluation.json too."""
         description = self.path / "evaluation.json"
-        if fresh:
-            self._clear(directions)
-        elif description.is_file():
-            changed = differences(read_json(description, "the evaluation"), {"format": FORMAT, **facts})
+        found = read_json(description, "the evaluation") if description.is_file() else {}
+        return found if {"format", "base", "split", "directions"} <= found.keys() else None
+
+    def begin(self, facts: Mapping[str, Any], directions: Sequence[Direction], *, fresh: bool = False) -> None:
+        """Goes on with the evaluation that is there, where it is this one; `fresh` starts over. `check` has been asked."""
+        before = self._before()
+        if before is not None and fresh:
+            self._clear(before, directions)
+        elif before is not None:
+            changed = differences(before, {"format": FORMAT, **facts})
             if changed:
                 raise GraftError(
                     f"{self.path} holds an evaluation that was begun otherwise: {'; '.join(changed)}. Give the command as it "
                     "was to go on with it, or start over with --fresh, or write to another folder (-o)."
                 )
             return
-        else:
-            there = [path.name for direction in directions if (path := self.translation(direction)).exists()]
-            if there:
-                raise GraftError(
-                    f"{self.path} holds translations ({', '.join(there[:3])}{', …' if len(there) > 3 else ''}) and no "
-                    "evaluation.json that says what made them; replace them with --fresh, or write to another folder (-o)."
-                )
-        write_json(description, {"format": FORMAT, **facts})
+        write_json(self.path / "evaluation.json", {"format": FORMAT, **facts})
 
-    def _clear(self, directions: Sequence[Direction]) -> None:
+    def _clear(self, before: Mapping[str, Any], directions: Sequence[Direction]) -> None:
         """Removes what an evaluation wrote, and nothing else: the folder may be one that people keep other files in."""
         names = {(self.split, str(direction)) for direction in directions}
-        with suppress(GraftError):
-            before = read_json(self.path / "evaluation.json", "the evaluation")
-            names |= {(str(before.get("split")), str(name)) for name in before.get("directions", ())}
+        names |= {(str(before["split"]), str(name)) for name in before["directions"]}
         for split, name in names:
             (self.path / f"{split}.{name}.txt").unlink(missing_ok=True)
             (self.path / "scores" / f"{split}.{name}.json").unlink(missing_ok=True)

@@ -74,6 +74,9 @@ class Assessment:
 
 def assess(translator: Translator, corpus: Corpus, options: AssessOptions) -> Assessment:
     """Translates what is missing, scores what is not scored; with an `output` folder, all that is done is kept in it."""
+    folder = None if options.output is None else EvaluationFolder(options.output, corpus.split)
+    if folder is not None:
+        folder.check()
     check_directions(translator, options.directions, options.through, options.source_pack, options.target_pack)
     new = new_languages(translator, options)
     joined = segmented_languages(corpus, options)
@@ -84,7 +87,6 @@ def assess(translator: Translator, corpus: Corpus, options: AssessOptions) -> As
     facts = describe(translator, corpus, options, joined, texts)
     judge, floor = make_judge(translator, corpus, options, joined) if options.off_target else (None, {})
     as_scored = {one.direction: _as_scored(one, joined) for one in found}
-    folder = None if options.output is None else EvaluationFolder(options.output, corpus.split)
     with ExitStack() as stack:
         if folder is not None:
             stack.enter_context(exclusive(folder.path, "the evaluation in"))

@@ -175,7 +175,7 @@ def add(
                 say(f"{', '.join(names)} as {request.side}")
             left = None if minutes is None else max(0.0, minutes - (time.monotonic() - started) / 60)
             told = results[0].examination if results else None
-            with stoppable(as_json=as_json and team.first):
+            with stoppable(as_json=as_json):
                 try:
                     results.append(add_language(replace(request, minutes=left), say, resident, told=told))
                 except Stopped as stop:

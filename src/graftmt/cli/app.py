@@ -85,8 +85,16 @@ def set_help(commands: typer.Typer) -> None:
 set_help(app)
 
 
+def calm_threads() -> None:
+    """Threads that wait for each other let go of their core soon. Left to itself, OpenMP spins, and beside other programs that
+    takes many times as long as the work; libgomp reads this when torch is imported."""
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
 def main() -> None:
     """Errors a user can meet are one paragraph and exit code 1; a traceback comes with --debug alone."""
+    calm_threads()
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")  # it may stand anywhere, also after the command

@@ -78,14 +78,24 @@ def parse_packs(values: list[str] | None) -> dict[str, Path] | list[Path]:
     named: dict[str, Path] = {}
     for item in items:
         name, equals, path = item.partition("=")
-        if not equals or Path(item).exists():
-            name, path = item, item  # beside packs that have names, one without is called by its path
+        has_name = bool(equals) and not Path(item).exists()
+        path = path if has_name else item
+        if path:
+            _check_no_folder_of_packs([Path(path)])
+            name = name if has_name else _own_name(Path(path))
         if not path or name in named:
             problem = "has no path" if not path else f"is the second pack with the name {name!r}"
             raise ConfigError(f"--packs: {item!r} {problem}; write NAME=PATH, each name once.")
         named[name] = Path(path)
-    _check_no_folder_of_packs(named.values())
     return named
+
+
+def _own_name(pack: Path) -> str:
+    """What a translator calls a pack that is given no name: el-source, by languages and side."""
+    from graftmt.packs import read_pack_document
+
+    document = read_pack_document(pack)
+    return f"{'+'.join(document['languages'])}-{document['side']}"
 
 
 def _check_no_folder_of_packs(paths: Iterable[Path]) -> None:
@@ -123,16 +133,22 @@ def speaker(quiet: bool) -> Callable[[str], None]:
 
 
 @contextmanager
-def stoppable(*, as_json: bool = False) -> Iterator[None]:
-    """Around training: a run that was asked to stop says so and ends with the code the shell expects."""
+def stoppable(*, as_json: bool = False, made: str | None = None) -> Iterator[None]:
+    """Around training: a run that was asked to stop says so and ends with the code the shell expects.
+
+    `made` is what the result would be called in JSON. Of several processes the first one speaks.
+    """
     from graftmt.training import Stopped
+    from graftmt.training.distribution import is_first_process
 
     try:
         yield
     except Stopped as stop:
-        print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
-        if as_json:
-            print(json.dumps({"stopped": stop.reason, **stop.standing}, ensure_ascii=False))
+        if is_first_process():
+            print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
+            if as_json:
+                nothing = {} if made is None else {made: None}
+                print(json.dumps({"stopped": stop.reason, **nothing, **stop.standing}, ensure_ascii=False))
         raise typer.Exit(stop.exit_code) from None
 
 

@@ -134,7 +134,9 @@ def read_tmx(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read TMX translation memories. Entities and external DTDs are refused; inline codes are left out, their text is kept.
+    """Read TMX translation memories. Inline codes are left out, the text between them is kept.
+
+    Entities are refused; an external DTD that a file names is not loaded.
 
     Language codes are compared in lower case. Unless languages are named, a file is read twice: first to see which it has.
 

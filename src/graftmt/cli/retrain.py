@@ -63,6 +63,7 @@ def retrain(
     from graftmt.data import Corpus
     from graftmt.errors import ConfigError
     from graftmt.training import retrain_base
+    from graftmt.training.distribution import is_first_process
     from graftmt.training.retrain_request import check, retrain_config
 
     mapping = load_yaml(config)
@@ -84,6 +85,7 @@ def retrain(
             Corpus.open(resolved.data.corpus, resolved.validation.split)
         print(to_yaml(resolved), end="")
         return
-    with stoppable(as_json=as_json):
+    with stoppable(as_json=as_json, made="base"):
         result = retrain_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=speaker(quiet))
-    print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result.folder)
+    if is_first_process():
+        print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result.folder)

@@ -32,6 +32,7 @@ def train(
     from graftmt.configuration import apply_overrides, from_mapping, load_yaml, to_yaml
     from graftmt.training import TrainConfig, train_base
     from graftmt.training.bases import check_files
+    from graftmt.training.distribution import is_first_process
 
     resolved = from_mapping(TrainConfig, apply_overrides(load_yaml(config), overrides or []))
     if dry_run:
@@ -39,6 +40,7 @@ def train(
         print(to_yaml(resolved), end="")
         return
 
-    with stoppable(as_json=as_json):
+    with stoppable(as_json=as_json, made="base"):
         folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=speaker(quiet))
-    print(json.dumps({"base": str(folder)}) if as_json else folder)
+    if is_first_process():
+        print(json.dumps({"base": str(folder)}) if as_json else folder)

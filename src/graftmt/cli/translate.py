@@ -214,12 +214,16 @@ def chunks(stream: BinaryIO, size: int) -> Iterator[list[str]]:
 
 
 def _read(stream: BinaryIO, lines: queue.Queue[str | DataError | None]) -> None:
-    """What cannot be read as text ends the input with an error, after all lines before it."""
+    """What cannot be read as text, or has no end, ends the input with an error, after all lines before it."""
     from graftmt.data.corpus import decode_line
+    from graftmt.translator import BYTES_TOO_MANY, LONGEST_BYTES, LongLine
 
     number = 0
     try:
-        for number, raw in enumerate(stream, 1):
+        while raw := stream.readline(LONGEST_BYTES + 1):
+            number += 1
+            if len(raw) > LONGEST_BYTES:  # its end is not waited for: there may be none
+                raise LongLine(number - 1, BYTES_TOO_MANY, f"standard input, line {number},")
             lines.put(decode_line(raw, number, "standard input"))
         lines.put(None)
     except DataError as error:

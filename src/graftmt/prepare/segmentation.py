@@ -1,8 +1,8 @@
 """Chinese words with spaces between them, by Jieba, as the paper segmented its Chinese text; and the way back. Layer 4.
 
 Spaces are put between two CJK characters only. Beside Latin letters, digits and the like the text stays as its author wrote
-it: subwords never cross scripts or kinds of characters anyway, and so the way back is exact. What cannot come back is a space
-that was between two CJK characters in the first place.
+it: subwords never cross scripts or kinds of characters anyway, and so the way back is exact but for one thing: a space that
+was between two CJK characters in the first place does not come back.
 """
 
 from __future__ import annotations

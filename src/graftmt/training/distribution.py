@@ -8,6 +8,7 @@ alone validates, logs and saves. Where the layers are sharded too (`sharding.py`
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -141,6 +142,11 @@ class Processes:
         yield
         if self.first:
             self.wait()
+
+
+def is_first_process() -> bool:
+    """Before and after they are joined: whether this is the one that speaks."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager

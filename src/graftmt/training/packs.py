@@ -94,7 +94,9 @@ def train_pack(
                 keep_start=job.pack.recipe.scoped,
             )
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
+        before = pack.card.get("partners", [])
         pack.card |= training_facts(config, state)
+        pack.card["partners"] = list(dict.fromkeys([*before, *config.data.partners]))  # also those of a pack gone on with
         if pack.recipe.scoped and state.best_score is not None and not state.best_step:
             pack.card["scoped"] = "left out: no gain in validation"
             say(
@@ -177,8 +179,8 @@ def prepare_pack(
             "version": parent.card.get("version", 1),
             "scores": parent.card.get("scores"),
         }
-        initialisation = parent.card.get("initialisation", {})
-        pack = replace(parent, card={"initialisation": initialisation, "parent": facts, "version": facts["version"] + 1})
+        card = {"parent": facts, "version": facts["version"] + 1, "partners": parent.card.get("partners", [])}
+        pack = replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
     counts = ", ".join(f"{rule} {count:,}" for rule, count in pack.card["initialisation"].items())
     say(f"rows began as: {counts}" if parent is None else f"going on from the pack {parent.fingerprint[:16]}")
     pack = pack.to(base.model.device)
@@ -374,7 +376,6 @@ def training_facts(config: PackConfig, state: RunState) -> dict[str, Any]:
         "training_seconds": round(state.seconds, 1),
         "steps": sum(stage.steps for stage in config.stages),
         "target_tokens": state.target_tokens,
-        "partners": list(config.data.partners),
         "validation": next((v for v in state.validations if (v["stage"], v["step"]) == best), None),
         "config": to_mapping(config),
     }

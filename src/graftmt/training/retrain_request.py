@@ -25,10 +25,16 @@ VALIDATED = 4
 def retrain_config(mapping: Mapping[str, Any]) -> RetrainConfig:
     """The configuration that a plain mapping means. Subword options it does not give are those the base was made with."""
     given = dict(mapping)
+    check_not_sharded(given.get("sharded") is True)  # before the options that go with it are looked at
     folder, subwords = given.get("base"), given.get("subwords") or {}
     if isinstance(folder, str | Path) and isinstance(subwords, Mapping) and (Path(folder) / "base.json").is_file():
         given["subwords"] = {**subwords_of(Path(folder)), **subwords}
     return from_mapping(RetrainConfig, given)
+
+
+def check_not_sharded(sharded: bool) -> None:
+    if sharded:
+        raise ConfigError("sharded=true is for training a base or a pack; leave it out here.")
 
 
 def subwords_of(folder: Path) -> dict[str, Any]:
@@ -45,6 +51,7 @@ def subwords_of(folder: Path) -> dict[str, Any]:
 
 def check(config: RetrainConfig, document: Mapping[str, Any]) -> list[str]:
     """What can be known before anything is read; returns the languages that there must be text in."""
+    check_not_sharded(config.sharded)
     known = document["languages"]
     again = [language for language in config.new if language in known]
     if again:

@@ -38,7 +38,7 @@ from graftmt.training.journal import Journal
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
 from graftmt.training.sharding import held_bytes, whole_bytes
-from graftmt.training.stopping import StopRequest
+from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
 
 Say = Callable[[str], None]
@@ -240,6 +240,11 @@ def run_stages(
                 state = replace(state, best_score=finished.best_score, validations=[*state.validations, start])
                 checkpoints.save_best(state.stage, parameters, start)
             latest = None
+    except Stopped as stop:
+        before = sum(stage.steps for stage in config.stages[: state.stage])
+        steps = sum(stage.steps for stage in config.stages)
+        stop.standing = {"run": str(config.run), "step": before + state.step, "steps": steps}
+        raise
     finally:
         journal.close()
         for parameter in parameters.values():

@@ -174,12 +174,32 @@ def test_csv_has_quotes_and_line_ends_inside_them(write, stored, lines_of) -> No
         ("t.csv", 'en,fr\n"a,b\n', None, r"t\.csv, line 2: not valid CSV"),
         ("t.csv", 'en,fr\n"a" b,c\n', None, r"t\.csv, line 2: not valid CSV"),
         ("t.tsv", "", None, "is empty"),
-        ("t.tsv", "a b\tc\n", None, "--languages"),
+        (
+            "t.tsv",
+            "source\ttarget\n",
+            None,
+            "'source' is no language's name .* --columns, as in en=source,fr=target or",
+        ),
+        ("t.tsv", "en;fr\na;b\n", None, "'en;fr' is no language's .* if ';' separates the columns, write --delimiter ';'"),
+        ("t.csv", "en\tfr\na\tb\n", None, "if a tab separates the columns, write --delimiter tab"),
+        ("t.tsv", "en,fr\na,b\n", {"en": "en", "fr": "fr"}, "has no column 'en'.* write --delimiter ','"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said(write, stored, name: str, text: str, columns, words: str) -> None:
     with pytest.raises(DataError, match=words):
         list(read_tables(stored(write(name, text)), columns)["train"])
+
+
+def test_a_row_with_more_cells_than_the_header_is_refused_whichever_columns_are_taken(write, stored, lines_of) -> None:
+    for name, tab in (("t.tsv", "\t"), ("t.csv", ",")):
+        files = stored(write(name, "en\tfr\na\tb\n\nc\td\te\n".replace("\t", tab)))
+        for options in ({}, {"columns": {"en": "en"}}, {"columns": {"en": "1"}, "header": True}):
+            lines = iter(read_tables(files, **options)["train"])
+            assert next(lines)[0] == "a"
+            with pytest.raises(DataError, match=rf"{name}, line 4: 3 columns where the header has 2; .*--delimiter"):
+                next(lines)
+        rows = [("en", "fr"), ("a", "b"), ("c", "d")]
+        assert lines_of(read_tables(files, {"en": "1", "fr": "2"})) == {"train": rows}  # no header says how many there are
 
 
 def test_options_of_tables_that_cannot_be_meant(write, stored) -> None:

@@ -61,8 +61,16 @@ def looks_like_a_language(code: str) -> bool:
     return _LANGUAGE_CODE.fullmatch(code) is not None and code.lower() not in _OTHER_ENDINGS
 
 
-def choose_languages(found: Iterable[str], asked: Mapping[str, str] | None, where: str) -> dict[str, str]:
-    """The corpus's name → the file's own code, for those asked for or else all; codes match whatever their case and hyphens."""
+def choose_languages(
+    found: Iterable[str],
+    asked: Mapping[str, str] | None,
+    where: str,
+    advice: str = "choose and name with --languages, as in en,fr=CODE",
+) -> dict[str, str]:
+    """The corpus's name → the file's own code, for those asked for or else all; codes match whatever their case and hyphens.
+
+    `advice` is for a code that no language's file can be named by.
+    """
     codes = list(found)
     if asked is None:
         asked = {corpus_name(code): code for code in codes}
@@ -73,9 +81,7 @@ def choose_languages(found: Iterable[str], asked: Mapping[str, str] | None, wher
     chosen: dict[str, str] = {}
     for name, code in asked.items():
         if not _NAME.fullmatch(name) or name.lower() in _RESERVED:
-            raise DataError(
-                f"{where}: {code!r} is no language's name for a file; choose and name with --languages, as in en,fr=CODE."
-            )
+            raise DataError(f"{where}: {code!r} is no language's name for a file; {advice}.")
         exact = code if code in codes else known.get(_form(code))
         if exact is None:
             listed = ", ".join(codes[:40]) + (", …" if len(codes) > 40 else "")

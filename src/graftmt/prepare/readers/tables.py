@@ -27,7 +27,8 @@ def read_tables(
 ) -> dict[str, Source]:
     """By split. `columns`: language → the column's number, from 1, or its name in the header; without, the header's names.
 
-    A first line is a header where columns go by name, unless `header` says so or not. Lines without anything are skipped.
+    A first line is a header where columns go by name, unless `header` says so or not. Lines without anything are skipped; one
+    with more cells than the header has is an error, whichever columns are taken.
     """
     if delimiter is not None and len(delimiter) != 1:
         raise ConfigError(f"the delimiter is {delimiter!r}; expected one character, such as ';' or a tab.")
@@ -49,14 +50,21 @@ def _source(
     if by_number and columns is not None:
         places = {language: int(column[:9]) - 1 for language, column in columns.items()}
     else:
-        places = _places([name.strip() for name in names], columns, file)
+        places = _places([name.strip() for name in names], columns, file, delimiter)
     most = max(places.values())
 
     def read() -> Iterator[Line]:
-        where = str(file)
+        where, width = str(file), None
         for count, (number, row) in enumerate(_rows(file, delimiter)):
             if count == 0 and has_header:
+                width = len(row)
                 continue
+            if width is not None and len(row) > width:
+                quoting = "quote cells that hold the delimiter, " if _is_csv(file) else ""
+                raise DataError(
+                    f"{where}, line {number}: {len(row)} columns where the header has {width}; {quoting}take out what is too "
+                    "much or drop the row, or check the delimiter (--delimiter)."
+                )
             if len(row) <= most:
                 missing = next(language for language, place in places.items() if place >= len(row))
                 raise DataError(
@@ -71,10 +79,12 @@ def _source(
     return Source(str(file), tuple(places), read)
 
 
-def _places(names: list[str], columns: Mapping[str, str] | None, file: StoredFile) -> dict[str, int]:
+def _places(names: list[str], columns: Mapping[str, str] | None, file: StoredFile, delimiter: str | None) -> dict[str, int]:
     """Language → index, by the header."""
+    hint = _delimiter_hint(names, delimiter or _usual_delimiter(file))
     if columns is None:
-        chosen = choose_languages(names, None, f"the header of {file}")
+        advice = "say where each language is with --columns, as in en=source,fr=target or en=1,fr=2"
+        chosen = choose_languages(names, None, f"the header of {file}", hint or advice)
         return {language: names.index(name) for language, name in chosen.items()}
     places = {}
     for language, column in columns.items():
@@ -83,17 +93,34 @@ def _places(names: list[str], columns: Mapping[str, str] | None, file: StoredFil
         elif column.isascii() and column.isdigit() and 0 < int(column[:9]) <= len(names):
             places[language] = int(column) - 1
         else:
-            listed = ", ".join(names[:40])
+            listed = ", ".join(names[:40]) + (f"; {hint}" if hint else "")
             raise DataError(f"{file} has no column {column!r}{nearest(column, names) or ';'} its header has: {listed}.")
     return places
 
 
+def _is_csv(file: StoredFile) -> bool:
+    return file.name.lower().endswith(".csv")
+
+
+def _usual_delimiter(file: StoredFile) -> str:
+    return "," if _is_csv(file) else "\t"
+
+
+def _delimiter_hint(names: list[str], delimiter: str) -> str:
+    """What to do about a header that is one cell with another delimiter in it; nothing for any other."""
+    other = next((one for one in "\t;,|" if one != delimiter and one in names[0]), None) if len(names) == 1 else None
+    if other is None:
+        return ""
+    shown, option = ("a tab", "tab") if other == "\t" else (repr(other), repr(other))
+    return f"the header is one cell: if {shown} separates the columns, write --delimiter {option}"
+
+
 def _rows(file: StoredFile, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
     """Cells, with the number of the row's first line."""
-    if not file.name.lower().endswith(".csv"):
+    if not _is_csv(file):
         for number, line in read_records(file):
             if line:
-                yield number, line.split(delimiter or "\t")
+                yield number, line.split(delimiter or _usual_delimiter(file))
         return
     taken = first = last = 0
 
@@ -107,7 +134,7 @@ def _rows(file: StoredFile, delimiter: str | None) -> Iterator[tuple[int, list[s
             yield line + "\n"
 
     try:
-        for row in csv.reader(feed(), delimiter=delimiter or ",", strict=True):
+        for row in csv.reader(feed(), delimiter=delimiter or _usual_delimiter(file), strict=True):
             if row:
                 yield first, row
             taken = first = 0

@@ -1,4 +1,4 @@
-"""TMX translation memories, parsed as they stream: no entities, no external DTD, one unit in memory at a time. Layer 4."""
+"""TMX translation memories, parsed as they stream: entities refused, external DTDs not loaded, one unit in memory. Layer 4."""
 
 from __future__ import annotations
 
