@@ -92,6 +92,15 @@ def calm_threads() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
+def leave_together(code: object) -> None:
+    """One of several processes of `torchrun` ends here, with all its work done and saved: torch's own end of a process now and
+    then aborts over a thread of a process group ("terminate called without an active exception")."""
+    if os.environ.get("WORLD_SIZE", "1") != "1" and (code is None or isinstance(code, int)):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code or 0)
+
+
 def main() -> None:
     """Errors a user can meet are one paragraph and exit code 1; a traceback comes with --debug alone."""
     calm_threads()
@@ -123,6 +132,7 @@ def main() -> None:
         if isinstance(leaving.__context__, BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141)
+        leave_together(leaving.code)
         raise
     except KeyboardInterrupt:
         print("graftmt: interrupted", file=sys.stderr)
