@@ -63,21 +63,6 @@ class AddResult:
     def estimate_line(self) -> str:
         return f"Estimate for {', '.join(self.config.languages)} as {self.config.side}: {self.estimate}."
 
-    def standing(self) -> dict[str, Any]:
-        """Of a run that was stopped: what there is to go on with."""
-        return {
-            "languages": list(self.config.languages),
-            "side": self.config.side,
-            "run": str(self.config.run),
-            "step": steps_done(self.config),
-            "steps": self._steps,
-            "pack": None,
-        }
-
-    @property
-    def _steps(self) -> int:
-        return sum(stage.steps for stage in self.config.stages)
-
     def _text_lines(self) -> list[str]:
         rows = self.examination.rows()
         width = max(len(name) for name, _ in rows)
@@ -90,7 +75,7 @@ class AddResult:
             "side": self.config.side,
             "recipe": str(self.pack.recipe) if self.pack else self.config.recipe,
             "run": str(self.config.run),
-            "steps": self._steps,
+            "steps": sum(stage.steps for stage in self.config.stages),
             "partners": list(self.corpus.partners),
             "held_out": self.corpus.held_out,
             "text": self.examination.to_dict(),
@@ -165,8 +150,10 @@ def add_language(
                 on_ready=on_ready,
             )
         except Stopped as stop:
-            stop.standing = found = result.standing()
+            found = stop.standing
             say(f"there is no pack yet: {found['step']:,} of {found['steps']:,} steps are done, in {found['run']}")
+            whose = {"languages": list(result.config.languages), "side": result.config.side}
+            stop.standing = {**whose, **found, "pack": None}
             raise
         made = time.monotonic()
         trained = min(

@@ -148,6 +148,11 @@ def _filled(corpus: Corpus, language: str) -> Iterator[str]:
     return (line for line in corpus.lines(language) if line.strip())
 
 
+def check_not_sharded(sharded: bool) -> None:
+    if sharded:
+        raise ConfigError("sharded=true is for training a base or a pack; leave it out here.")
+
+
 def run_stages(
     config: RunConfig,
     prepared: Prepared,
@@ -167,8 +172,7 @@ def run_stages(
     `trained_in`: the names of those that a stage trains; all of them unless given. `keep_start`: what a later stage starts
     from is the first candidate for its best.
     """
-    if config.sharded and not team.sharded:
-        raise ConfigError("sharded=true is for training a base or a pack; leave it out here.")
+    check_not_sharded(config.sharded and not team.sharded)
     checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints, type(config), writes=team.first)
     resolved = to_mapping(config)
     latest = checkpoints.latest()
