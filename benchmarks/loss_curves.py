@@ -28,24 +28,25 @@ from graftmt.base import choose_device
 from graftmt.configuration import from_mapping
 from graftmt.data import BatchMaker
 from graftmt.evaluation import plot_curves
-from graftmt.model import transformer
-from graftmt.training import TrainConfig, fused_loss, optimization, run, train_base
+from graftmt.model import dropout, packed_kernels, transformer
+from graftmt.training import TrainConfig, fused_loss, run, train_base
 from graftmt.training.journal import read_log
 
 WAYS: dict[str, dict[str, Any]] = {
     "padded, fp32": {"precision": "fp32", "capture": False, "padded": True, "kernel": False},
     "padded, bf16": {"capture": False, "padded": True, "kernel": False},
-    "padded, bf16, compiled": {"compile": True, "capture": False, "padded": True, "kernel": False},
-    "packed": {"capture": False, "blocks": False, "half": False, "kernel": False},
-    "packed, recorded": {"blocks": False, "half": False, "kernel": False},
-    "packed, recorded, compiled": {"compile": True, "blocks": False, "half": False, "kernel": False},
-    "packed, recorded, compiled, by blocks": {"compile": True, "half": False, "kernel": False},
-    "packed, recorded, compiled, by blocks, residuals in bf16": {"compile": True, "kernel": False},
-    "packed, recorded, compiled, by blocks, residuals in bf16, loss in one kernel": {"compile": True},
+    "padded, bf16, compiled": {"compile": True, "capture": False, "padded": True, "kernel": False, "hash": False},
+    "packed": {"capture": False, "tiles": False, "half": False, "kernel": False},
+    "packed, recorded": {"tiles": False, "half": False, "kernel": False},
+    "… compiled": {"compile": True, "tiles": False, "half": False, "kernel": False, "hash": False},
+    "… by tiles": {"compile": True, "half": False, "kernel": False, "hash": False},
+    "… residuals in bf16": {"compile": True, "kernel": False, "hash": False},
+    "… loss in one kernel": {"compile": True, "hash": False},
+    "… dropout by a hash": {"compile": True},
     "padded, bf16, batches of like lengths": {"packed": False},
 }
-"""What packed ways leave out they take from the last of them, which is what `packed: true`, `compile: true` give on a GPU.
-`padded` (the same pairs with padding), `blocks`, `half` and `kernel` are no options of training: they are switched here."""
+"""Each with "…" adds to the one before; the last of them is what `packed: true`, `compile: true` give on a GPU. `padded` (the
+same pairs with padding), `tiles`, `half`, `kernel` and `hash` are no options of training: they are switched here."""
 
 
 def main() -> None:
@@ -112,8 +113,8 @@ def padded_maker(config: Any, prepared: run.Prepared, *others: Any) -> BatchMake
 
 def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     way = {"precision": "bf16", **WAYS[name]}
-    optimization.BLOCKS, transformer.HALF_RESIDUALS = way.pop("blocks", True), way.pop("half", True)
-    fused_loss.KERNEL = way.pop("kernel", True)
+    packed_kernels.BY_TILES, transformer.HALF_RESIDUALS = way.pop("tiles", True), way.pop("half", True)
+    fused_loss.KERNEL, dropout.CHEAP = way.pop("kernel", True), way.pop("hash", True)
     run.batch_maker = padded_maker if way.pop("padded", False) else BATCH_MAKER
     steps = arguments.steps
     stage = {
@@ -126,7 +127,7 @@ def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) 
         "packed": way.pop("packed", True),
     }
     values = {
-        "run": str(folder / name.replace(", ", "-")),
+        "run": str(folder / name.replace("… ", "").replace(", ", "-")),
         "data": {"corpus": str(corpus), "languages": arguments.languages, "max_length": 200, "cache": str(folder / "cache")},
         "subwords": {"merges": arguments.merges, "model": str(arguments.subwords) if arguments.subwords else None},
         "model": {"size": arguments.size},

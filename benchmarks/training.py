@@ -6,8 +6,7 @@ Counted in sentence pairs a second, so that a smaller vocabulary does not inflat
 batch size of `--batch-tokens` (or `--peer-batch-tokens`), and its best counts; a size that does not fit the memory is noted.
 Batches are as varied in shape as those of real training: timing starts after `--warm-up` updates, which are other batches
 than those that are timed. "Packed" is what `packed: true`, `compile: true` give on a GPU: no padding, compiled layers,
-attention by blocks, the step replayed as a CUDA graph; "varlen" is the same with torch's kernel for packed attention, "tiles"
-with one of ours.
+attention by tiles, the step replayed as a CUDA graph; "varlen" is the same with torch's kernel for packed attention.
 
 Padded batches hold lines of like length, so that a few of them are far from the text's mean, and packed ones are not: pairs
 that are merely counted favour whoever drew short ones. What is compared is therefore tokens a second, by the tokens that a pair
@@ -50,16 +49,16 @@ from graftmt.data import (
     PairSampler,
     tokenize_corpus,
 )
-from graftmt.model import SIZES, Transformer, named_size
+from graftmt.model import SIZES, Transformer, named_size, packed_kernels
 from graftmt.packs import Recipe, compose, create_pack
 from graftmt.text import Codec, Subwords, Tokenizer, train_subwords
 from graftmt.training.capture import CapturedStep
 from graftmt.training.loop import aligned
-from graftmt.training.optimization import compile_layers, fits_blocks, packed_loss, smoothed_loss
+from graftmt.training.optimization import compile_layers, packed_loss, smoothed_loss
 
 RECIPES = ("embed", "embed + dec-last-layer + enc-adapters-last(1024)")
-WAYS = ("eager", "compiled", "packed", "varlen", "tiles")
-PACKED = ("packed", "varlen", "tiles")
+WAYS = ("eager", "compiled", "packed", "varlen")
+PACKED = ("packed", "varlen")
 RATE = "mean_pairs_per_second"
 """What sides are compared by: pairs of the text's mean length."""
 PEERS = ("Hugging Face, eager", "Hugging Face, compiled")
@@ -255,9 +254,8 @@ class World:
             source = aligned(batch.source, PADDING) if compiled else batch.source
             return smoothed_loss(model, source, batch.decoder_input, batch.labels, SMOOTHING, compiled)
 
-        blocks = way == "packed" and fits_blocks(model)
-        packed = partial(packed_loss, model, smoothing=SMOOTHING, compiled=True, blocks=blocks, tiles=way == "tiles")
-        return packed if way in PACKED else loss
+        packed_kernels.BY_TILES = way == "packed"  # one side at a time is made and measured
+        return partial(packed_loss, model, smoothing=SMOOTHING, compiled=True) if way in PACKED else loss
 
     def batches(self, side: Side, batch_tokens: int, count: int) -> tuple[list[Batch | PackedBatch], float]:
         """The first so many batches, on the device, and the tokens of a pair of the whole text on average.

@@ -21,7 +21,7 @@ from graftmt.data import (
     select_directions,
 )
 from graftmt.model import Transformer, named_size
-from graftmt.model.attention import BLOCK, packed_blocks
+from graftmt.model.packed_kernels import TILE, tiles_of
 from graftmt.text import Subwords, Tokenizer
 from graftmt.training.optimization import packed_loss, smoothed_loss
 
@@ -127,42 +127,24 @@ def test_a_single_pair_and_missing_codes_work(plan: PackedPlan, tokens: Tokenize
 
 
 @pytest.mark.parametrize("kind", ["source", "causal", "across"])
-def test_blocks_cover_just_what_may_be_attended_to(
+def test_tiles_cover_just_what_may_be_attended_to(
     plan: PackedPlan, tokens: TokenizedCorpus, placed: Tokenizer, kind: str
 ) -> None:
     batch = make(plan, tokens, placed, 2)
     queries = batch.source if kind == "source" else batch.target
     keys = batch.target if kind == "causal" else batch.source
-    sizes = len(queries.ids), len(keys.ids)
-    blocks = packed_blocks(queries.starts, keys.starts, *sizes, causal=kind == "causal")
+    tiles = tiles_of(queries.starts, keys.starts, len(queries.ids), len(keys.ids), causal=kind == "causal")
     numbers = torch.arange(len(queries.starts) - 1)
     of_query, of_key = (torch.repeat_interleave(numbers, side.starts.diff()) for side in (queries, keys))
-    expected = of_query[:, None] == of_key[None]
+    assert torch.equal(tiles.of_query.long(), of_query) and torch.equal(tiles.of_key.long(), of_key)
+    seen = of_query[:, None] == of_key[None]
     if kind == "causal":
-        expected = expected.tril()
-    rows, columns = torch.arange(sizes[0])[:, None], torch.arange(sizes[1])[None]
-    zero = torch.zeros((), dtype=torch.long)
-    assert torch.equal(blocks.mask_mod(zero, zero, rows, columns), expected)
-    # A pair that may attend lies in a block that is looked at; a block that is looked at has such a pair.
-    looked = blocks.to_dense()[0, 0].bool()
-    needed = torch.zeros_like(looked)
-    places = expected.nonzero() // BLOCK
-    needed[places[:, 0], places[:, 1]] = True
-    assert torch.equal(looked, needed)
-
-
-def test_attention_by_blocks_gives_the_same(
-    plan: PackedPlan, tokens: TokenizedCorpus, placed: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Forwards, and not compiled: a CPU has no more of it."""
-    torch.manual_seed(0)
-    model = Transformer.build(named_size("tiny"), len(placed)).double()
-    batch = make(plan, tokens, placed, 3)
-    with torch.no_grad():
-        plain = model.hidden_of_packed(batch.source, batch.target)
-        monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-        by_blocks = model.hidden_of_packed(batch.source, batch.target, blocks=True)
-    torch.testing.assert_close(by_blocks, plain)
+        seen = seen.tril()
+    for ranges, pairs in ((tiles.key_ranges, seen), (tiles.query_ranges, seen.t())):
+        assert len(ranges) == -(-len(pairs) // TILE) > 2
+        for (first, end), tile in zip(ranges.tolist(), pairs.split(TILE), strict=True):
+            places = tile.any(dim=0).nonzero()
+            assert (first, end) == (int(places[0]), int(places[-1]) + 1)
 
 
 def test_the_loss_of_a_batch_is_that_of_its_pairs_one_by_one(

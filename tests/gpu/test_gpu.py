@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,9 +13,9 @@ from graftmt.base import Base
 from graftmt.configuration import from_mapping
 from graftmt.data import PackedBatch
 from graftmt.decoding import SearchOptions, search_all
-from graftmt.model import PackedTokens, Transformer, named_size
+from graftmt.model import PackedTokens, Transformer, named_size, packed_kernels
 from graftmt.packs.alignment import translation_table
-from graftmt.training import Stopped, TrainConfig, loop, train_base
+from graftmt.training import Stopped, TrainConfig, train_base
 from graftmt.training.capture import CapturedStep
 from graftmt.training.optimization import compile_layers, packed_loss, smoothed_loss
 
@@ -133,20 +132,21 @@ def test_a_recorded_step_gives_the_gradients_of_a_plain_one(adding: bool) -> Non
             assert (one - two).norm() <= 0.02 * two.norm() + 1e-6
 
 
-@pytest.mark.parametrize("way", ["varlen", "blocks", "tiles"])
-def test_compiled_packed_layers_give_the_gradients_of_plain_ones(way: str) -> None:
+@pytest.mark.parametrize("tiles", [False, True])
+def test_compiled_packed_layers_give_the_gradients_of_plain_ones(tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_kernels, "BY_TILES", False)
     torch.manual_seed(0)
     model = Transformer.build(named_size("tiny", heads=2), 997).cuda()
     batch = packed_batch().to(torch.device("cuda"))
 
     def run(compiled: bool) -> float:
         with torch.autocast("cuda", torch.bfloat16):
-            ways = {"blocks": way == "blocks", "tiles": way == "tiles"} if compiled else {}
-            result = packed_loss(model, batch, 0.1, compiled=compiled, **ways) / batch.target_tokens
+            result = packed_loss(model, batch, 0.1, compiled=compiled) / batch.target_tokens
         result.backward()
         return float(result)
 
     expected, loss_then = gradients_of(model, lambda: run(False))
+    monkeypatch.setattr(packed_kernels, "BY_TILES", tiles)
     compile_layers(model, one_shape=True)
     found, loss_now = gradients_of(model, lambda: run(True))
     assert loss_now == pytest.approx(loss_then, rel=2e-3)
@@ -154,19 +154,12 @@ def test_compiled_packed_layers_give_the_gradients_of_plain_ones(way: str) -> No
     # of the tolerance goes by the largest gradient; the smallest that is not zero is twenty times that part.
     largest = max(float(gradient.norm()) for gradient in expected)
     for one, two in zip(found, expected, strict=True):
-        assert (one - two).norm() <= 0.05 * two.norm() + 3e-4 * largest
+        assert (one - two).norm() <= 0.08 * two.norm() + 3e-4 * largest
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
-    """Dropout is a function of the step there too. Compiled layers attend by blocks, others do not."""
-    by_blocks: set[bool] = set()
-
-    def watched_loss(*arguments: Any, blocks: bool) -> torch.Tensor:
-        by_blocks.add(blocks)
-        return packed_loss(*arguments, blocks=blocks)
-
-    monkeypatch.setattr(loop, "packed_loss", watched_loss)
+def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path, compiled: bool) -> None:
+    """Dropout is a function of the step there too."""
     chance = random.Random(1)
     words = [["".join(chance.choices("abcdefgh", k=3)) for _ in range(40)] for _ in range(2)]
     lines = [[chance.randrange(40) for _ in range(chance.randint(2, 12))] for _ in range(300)]
@@ -198,7 +191,6 @@ def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path, monkeypatch: py
     with pytest.raises(Stopped):
         train_base(config("cut"), quiet=True, say=lambda text: None, minutes=0.0)
     cut = train_base(config("cut"), quiet=True, say=lambda text: None)
-    assert by_blocks == {compiled}
     ours, theirs = (Base.load(folder).model.state_dict() for folder in (whole, cut))
     # Atomic additions in attention's backward pass come in any order: nearly, not to the bit.
     for name, tensor in ours.items():

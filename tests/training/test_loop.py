@@ -15,7 +15,6 @@ import torch
 from safetensors.torch import load_file
 
 from graftmt.errors import TrainingError
-from graftmt.model import Transformer
 from graftmt.training import TrainConfig
 from graftmt.training.journal import read_log
 from graftmt.training.loop import Trainer
@@ -133,27 +132,6 @@ def test_dropout_differs_from_step_to_step_and_not_from_time_to_time(trainer: Tr
 
     trainer.stage = replace(trainer.stage, learning_rate=0.0, warmup_from=0.0)
     assert loss(3) == loss(3) != loss(4)
-
-
-@pytest.mark.parametrize(
-    ("device", "compiled", "packed", "heads", "expected"),
-    [
-        ("cuda", True, [True], 4, True),
-        ("cuda", True, [True, True], 4, True),
-        ("cuda", True, [True, False], 4, False),  # layers compiled for any shape
-        ("cuda", False, [True], 4, False),
-        ("cuda", True, [True], 16, False),  # heads of 8 numbers
-        ("cpu", True, [True], 4, False),
-    ],
-)
-def test_attention_goes_by_blocks_only_where_a_kernel_for_it_is_compiled(
-    trainer: Trainer, monkeypatch, device: str, compiled: bool, packed: list[bool], heads: int, expected: bool
-) -> None:
-    stages = tuple(replace(trainer.stage, packed=each) for each in packed)
-    one = replace(trainer, config=replace(trainer.config, compile=compiled, stages=stages), stage=stages[0])
-    monkeypatch.setattr(Transformer, "device", torch.device(device))
-    monkeypatch.setattr(one.model, "config", replace(one.model.config, model_dim=128, heads=heads))
-    assert one.by_blocks is expected
 
 
 def test_the_log_states_the_loss_and_the_rate_of_each_step(uninterrupted: Path, short_config) -> None:

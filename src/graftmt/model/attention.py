@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from torch.nn.attention.varlen import varlen_attn
 
 from graftmt.model.kernels import can_mix_few, mix_few
@@ -22,9 +21,6 @@ from graftmt.model.packed_kernels import Tiles, can_mix_packed, mix_packed, sent
 
 FEW = 16
 """Queries. The CPU's SDPA is made for many; for the few of a decoding step plain products are 1.3 to 3 times as fast."""
-
-BLOCK = 128
-"""Queries and keys in a block of a compiled kernel."""
 
 # Newer versions of torch say "no later key" by a window, older ones by a flag.
 _ALL: dict[str, Any] = {}
@@ -45,10 +41,8 @@ class Packing:
     key_starts: Tensor
     longest_query: int
     longest_key: int
-    blocks: BlockMask | None = None
-    """The same as a table of blocks of queries and keys, for a compiled kernel (`packed_blocks`)."""
     tiles: Tiles | None = None
-    """The same for a kernel of ours."""
+    """The same for the kernels that take several sentences at a time."""
 
 
 class PackedMemory(NamedTuple):
@@ -113,8 +107,6 @@ def _mix_packed(queries: Tensor, keys: Tensor, values: Tensor, packing: Packing,
     """The same for one long row of packed sentences: (1, H, T, D/H) and (1, H, S, D/H) → (1, H, T, D/H)."""
     if packing.tiles is not None and can_mix_packed(queries):
         return mix_packed(queries, keys, values, packing.tiles, causal)
-    if packing.blocks is not None and torch.compiler.is_compiling():
-        return flex_attention(queries, keys, values, block_mask=packing.blocks)
     if queries.is_cuda and queries.dtype in (torch.bfloat16, torch.float16):
         flat = [part[0].transpose(0, 1) for part in (queries, keys, values)]
         starts, longest = (packing.query_starts, packing.key_starts), (packing.longest_query, packing.longest_key)
@@ -126,34 +118,6 @@ def _mix_packed(queries: Tensor, keys: Tensor, values: Tensor, packing: Packing,
     if causal:
         mask = mask.tril()
     return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
-
-
-def packed_blocks(query_starts: Tensor, key_starts: Tensor, queries: int, keys: int, *, causal: bool) -> BlockMask:
-    """Which blocks of keys each block of queries has to look at: those of the sentences that it touches.
-
-    Sentences are short beside a block, so a block holds many of them and looks at two or three blocks of keys. (A kernel that
-    takes one sentence at a time fills a block with a fifth of what it could hold.)
-    """
-    device = query_starts.device
-    of_query = sentences_of(query_starts, queries)
-    of_key = sentences_of(key_starts, keys)
-    first_query = torch.arange(0, queries, BLOCK, device=device)
-    last_query = (first_query + BLOCK - 1).clamp(max=queries - 1)
-    first = key_starts[of_query[first_query]] // BLOCK
-    last = (key_starts[of_query[last_query] + 1] - 1) // BLOCK
-    if causal:
-        last = torch.minimum(last, (last_query // BLOCK).to(last))
-    columns = torch.arange(-(-keys // BLOCK), device=device, dtype=torch.int32)
-    count = (last - first + 1).clamp(min=1).to(torch.int32)
-    order = (first.to(torch.int32)[:, None] + columns[None]) % len(columns)
-
-    def may_attend(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        same = of_query[query] == of_key[key]
-        return same & (query >= key) if causal else same
-
-    return BlockMask.from_kv_blocks(
-        count[None, None], order[None, None], BLOCK_SIZE=BLOCK, mask_mod=may_attend, seq_lengths=(queries, keys)
-    )
 
 
 class CacheMemory:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from graftmt.model.attention import Attention, PackedMemory, Packing, SelfAttentionCache, SlotCache
 from graftmt.model.configuration import ModelConfig
+from graftmt.model.dropout import Dropout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
@@ -36,7 +37,7 @@ class _Layer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
-        self.dropout = nn.Dropout(0.0)
+        self.dropout = Dropout(0.0)
         self.self_attention = Attention(config.model_dim, config.heads)
         self.self_norm = nn.LayerNorm(config.model_dim, eps=config.norm_epsilon)
         self.ffn = FeedForward(config.model_dim, config.ffn_dim, config.activation)

@@ -1,7 +1,8 @@
 """Attention over packed sentences on a GPU, with its gradients: tiles of 64 tokens that hold several sentences each. Layer 1.
 
 A tile of queries looks at the keys of the sentences it touches and at no others: for sentences of twenty tokens some hundred
-keys, where kernels that take one sentence at a time waste most of each tile, and blocks of 128 look at three or four hundred.
+keys, where kernels that take one sentence at a time waste most of each tile, and FlexAttention's blocks of 128 look at three or
+four hundred.
 Needs Triton, which comes with torch for CUDA on Linux.
 """
 
@@ -14,7 +15,13 @@ from torch import Tensor
 
 from graftmt.model.compiled import kernel, tl, triton
 
+BY_TILES = True
+"""Only benchmarks switch it off, to see what it does by itself."""
+
 TILE = 64
+
+SHAPES = {"forward": (4, 2), "queries": (4, 2), "keys": (4, 2)}
+"""Of each kernel: warps, and loads that are under way together."""
 
 
 class Tiles(NamedTuple):
@@ -54,10 +61,14 @@ def _ranges(of_token: Tensor, other_starts: Tensor) -> Tensor:
     return torch.stack([other_starts[first], other_starts[last + 1]], dim=1).to(torch.int32).contiguous()
 
 
+def fits_tiles(device: torch.device, head_dim: int) -> bool:
+    """Whether there are kernels for it there, given half precision."""
+    return BY_TILES and triton is not None and device.type == "cuda" and head_dim in (16, 32, 64, 128)
+
+
 def can_mix_packed(queries: Tensor) -> bool:
     """Whether `mix_packed` takes these: a GPU, half precision."""
-    half = queries.dtype in (torch.bfloat16, torch.float16)
-    return triton is not None and queries.is_cuda and half and queries.shape[3] in (16, 32, 64, 128)
+    return queries.dtype in (torch.bfloat16, torch.float16) and fits_tiles(queries.device, queries.shape[3])
 
 
 def mix_packed(queries: Tensor, keys: Tensor, values: Tensor, tiles: Tiles, causal: bool) -> Tensor:
@@ -92,7 +103,7 @@ def _mix_packed(
         count,
         keys.shape[2],
         dim**-0.5,
-        **_constants(dim, causal),
+        **_constants("forward", dim, causal),
     )
     return result, totals
 
@@ -119,13 +130,15 @@ def _mix_packed_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of queries, keys and values; without `for_keys` the last two are empty."""
     _, heads, count, dim = queries.shape
-    # Of the keys' scores, what a change of all of them together does.
-    shared = (gradient.float() * result.float()).sum(dim=3)[0].contiguous()
-    numbers = (totals, shared, of_query, of_key)
+    numbers = (totals, torch.empty_like(totals), of_query, of_key)
     sizes = (count, keys.shape[2], dim**-0.5)
     query_gradient = _like_tokens(queries)
     _backward_queries[(len(key_ranges), heads)](
-        *_placed(queries, keys, values, gradient, query_gradient), *numbers, key_ranges, *sizes, **_constants(dim, causal)
+        *_placed(queries, keys, values, gradient, result, query_gradient),
+        *numbers,
+        key_ranges,
+        *sizes,
+        **_constants("queries", dim, causal),
     )
     if not for_keys:
         return query_gradient, keys.new_empty(0), values.new_empty(0)
@@ -135,7 +148,7 @@ def _mix_packed_backward(
         *numbers,
         query_ranges,
         *sizes,
-        **_constants(dim, causal),
+        **_constants("keys", dim, causal),
     )
     return query_gradient, key_gradient, value_gradient
 
@@ -180,8 +193,9 @@ def _placed(*tensors: Tensor) -> tuple[Any, ...]:
     return (*tensors, *(stride for x in tensors for stride in (x.stride(1), x.stride(2))))
 
 
-def _constants(dim: int, causal: bool) -> dict[str, Any]:
-    return {"CAUSAL": causal, "DIM": dim, "TILE": TILE, "num_warps": 4, "num_stages": 2}
+def _constants(kernel: str, dim: int, causal: bool) -> dict[str, Any]:
+    warps, stages = SHAPES[kernel]
+    return {"CAUSAL": causal, "DIM": dim, "TILE": TILE, "num_warps": warps, "num_stages": stages}
 
 
 # Kernels: one tile of one head each
@@ -241,11 +255,12 @@ def _forward(  # type: ignore[no-untyped-def]
 
 @kernel
 def _backward_queries(  # type: ignore[no-untyped-def]
-    queries_at, keys_at, values_at, gradient_at, result_at,
-    query_h, query_t, key_h, key_t, value_h, value_t, gradient_h, gradient_t, result_h, result_t,
+    queries_at, keys_at, values_at, gradient_at, mixed_at, result_at,
+    query_h, query_t, key_h, key_t, value_h, value_t, gradient_h, gradient_t, mixed_h, mixed_t, result_h, result_t,
     totals_at, shared_at, of_query_at, of_key_at, ranges_at, queries_given, keys_given, scale,
     CAUSAL: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
+    """Also leaves in `shared`, for the keys' kernel, what a change of all scores of a query together would do."""
     number, head = tl.program_id(0), tl.program_id(1).to(tl.int64)
     places, tokens = tl.arange(0, DIM), number * TILE + tl.arange(0, TILE)
     there = tokens < queries_given
@@ -253,7 +268,9 @@ def _backward_queries(  # type: ignore[no-untyped-def]
     gradient = _rows(gradient_at + head * gradient_h, gradient_t, tokens, queries_given, places)
     sentence = tl.load(of_query_at + tokens, mask=there, other=-1)
     total = tl.load(totals_at + head * queries_given + tokens, mask=there, other=0.0)
-    shared = tl.load(shared_at + head * queries_given + tokens, mask=there, other=0.0)
+    mixed = _rows(mixed_at + head * mixed_h, mixed_t, tokens, queries_given, places)
+    shared = tl.sum(gradient.to(tl.float32) * mixed.to(tl.float32), axis=1)
+    tl.store(shared_at + head * queries_given + tokens, shared, mask=there)
     first, end = tl.load(ranges_at + 2 * number), tl.load(ranges_at + 2 * number + 1)
     found = tl.zeros([TILE, DIM], tl.float32)
     for start in range(first, end, TILE):

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAttentionCache, packed_blocks
+from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAttentionCache
 from graftmt.model.configuration import ModelConfig
+from graftmt.model.dropout import Dropout
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
-from graftmt.model.packed_kernels import tiles_of
+from graftmt.model.packed_kernels import fits_tiles, tiles_of
 
 HALF_RESIDUALS = True
 """Whether packed training of a pre-norm model on a GPU keeps the sums between layers in bf16 too. For benchmarks to switch."""
@@ -128,7 +129,7 @@ class Transformer(nn.Module):
         self.decoder = decoder
         self.projection = projection
         self.positions = Positions(config.model_dim, config.position_offset)
-        self.dropout = nn.Dropout(0.0)
+        self.dropout = Dropout(0.0)
 
     @classmethod
     def build(cls, config: ModelConfig, source_rows: int, target_rows: int | None = None) -> Transformer:
@@ -167,30 +168,19 @@ class Transformer(nn.Module):
         """(B, T) ids → hidden states (B, T, D), before the projection."""
         return self.decoder(self._embed(self.target_embedding, target), memory, memory_mask)  # type: ignore[no-any-return]
 
-    def hidden_of_packed(
-        self, source: PackedTokens, target: PackedTokens, *, blocks: bool = False, tiles: bool = False
-    ) -> Tensor:
-        """The decoder's hidden states (1, Nt, D) for sentences without padding, one after the other on both sides.
-
-        `blocks`: attention by blocks, where the layers are compiled; `tiles`: by tiles, on a GPU.
-        """
-        queries = self._packing(source, source, blocks, tiles)
-        own = self._packing(target, target, blocks, tiles, causal=True)
-        across = self._packing(target, source, blocks, tiles)
+    def hidden_of_packed(self, source: PackedTokens, target: PackedTokens) -> Tensor:
+        """The decoder's hidden states (1, Nt, D) for sentences without padding, one after the other on both sides."""
+        queries = self._packing(source, source)
+        own = self._packing(target, target, causal=True)
+        across = self._packing(target, source)
         memory = self.encoder(self._embed_packed(self.source_embedding, source), queries)
         return self.decoder(self._embed_packed(self.target_embedding, target), memory, PackedMemory(own, across))  # type: ignore[no-any-return]
 
-    @staticmethod
-    def _packing(queries: PackedTokens, keys: PackedTokens, blocks: bool, tiles: bool, causal: bool = False) -> Packing:
+    def _packing(self, queries: PackedTokens, keys: PackedTokens, causal: bool = False) -> Packing:
         places = queries.starts, keys.starts, len(queries.ids), len(keys.ids)
-        return Packing(
-            queries.starts,
-            keys.starts,
-            queries.longest,
-            keys.longest,
-            packed_blocks(*places, causal=causal) if blocks else None,
-            tiles_of(*places, causal=causal) if tiles else None,
-        )
+        fits = fits_tiles(queries.ids.device, self.config.model_dim // self.config.heads)
+        tiles = tiles_of(*places, causal=causal) if fits else None
+        return Packing(queries.starts, keys.starts, queries.longest, keys.longest, tiles)
 
     def _embed_packed(self, embedding: nn.Module, tokens: PackedTokens) -> Tensor:
         embedded = embedding(tokens.ids) * self.scale
@@ -215,7 +205,7 @@ class Transformer(nn.Module):
     def set_dropout(self, probability: float) -> None:
         """Dropout belongs to a training run, not to the architecture."""
         for module in self.modules():
-            if isinstance(module, nn.Dropout):
+            if isinstance(module, Dropout):
                 module.p = probability
 
     @property

@@ -27,7 +27,7 @@ from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.configuration import RunConfig, StageConfig
 from graftmt.training.distribution import AnyBatch, Processes
 from graftmt.training.journal import Journal
-from graftmt.training.optimization import fits_blocks, learning_rate, make_optimizer, packed_loss, smoothed_loss
+from graftmt.training.optimization import learning_rate, make_optimizer, packed_loss, smoothed_loss
 from graftmt.training.pace import Pace
 from graftmt.training.sharding import clip_gradients, group_shards, own_part
 from graftmt.training.stopping import Stopped, StopRequest
@@ -68,13 +68,6 @@ class Trainer:
     @cached_property
     def trained(self) -> list[nn.Parameter]:
         return [parameter for parameter in self.parameters.values() if parameter.requires_grad]
-
-    @cached_property
-    def by_blocks(self) -> bool:
-        """Whether attention over packed batches goes by blocks: a third more pairs a second where layers are compiled for
-        the one shape of such batches, which they are not where another stage pads (`compile_layers`)."""
-        one_shape = all(stage.packed for stage in self.config.stages)
-        return self.config.compile and one_shape and fits_blocks(self.model)
 
     def run(self, state: RunState, resume_from: Path | None) -> None:
         """Trains from `state.step` to the end of the stage; raises `Stopped`, having saved, when asked to stop."""
@@ -162,7 +155,7 @@ class Trainer:
         smoothing, compiled = self.stage.label_smoothing, self.config.compile
         with self._precision():
             if isinstance(batch, PackedBatch):
-                return packed_loss(self.model, batch, smoothing, compiled, blocks=self.by_blocks)
+                return packed_loss(self.model, batch, smoothing, compiled)
             source = aligned(batch.source, self.model.config.padding_id) if compiled else batch.source
             return self.loss_function(self.model, source, batch.decoder_input, batch.labels, smoothing, compiled)
 

@@ -17,12 +17,6 @@ from graftmt.training.fused_loss import fused_loss
 VARIANTS = 64
 """Of one layer that may be compiled in a process before torch gives up and runs it as it is."""
 
-BLOCKS = True
-"""Attention by blocks where it can be had (`fits_blocks`). Only benchmarks switch it off, to see what it does by itself."""
-
-SMALLEST_HEAD = 16
-"""Numbers that a head has at least for attention by blocks: fewer do not fill a matrix unit, and torch refuses them."""
-
 
 def smoothed_loss(
     model: Transformer, source: Tensor, decoder_input: Tensor, labels: Tensor, smoothing: float, compiled: bool = False
@@ -32,28 +26,10 @@ def smoothed_loss(
     return _loss_of_hidden(model, model.decode(decoder_input, memory, mask), labels, smoothing, compiled)
 
 
-def packed_loss(
-    model: Transformer,
-    batch: PackedBatch,
-    smoothing: float,
-    compiled: bool = False,
-    blocks: bool = False,
-    tiles: bool = False,
-) -> Tensor:
-    """The same for sentences without padding between them; `blocks`: with attention by blocks, where layers are compiled;
-    `tiles`: with attention by tiles, on a GPU."""
-    hidden = model.hidden_of_packed(batch.source, batch.target, blocks=blocks, tiles=tiles)
+def packed_loss(model: Transformer, batch: PackedBatch, smoothing: float, compiled: bool = False) -> Tensor:
+    """The same for sentences without padding between them."""
+    hidden = model.hidden_of_packed(batch.source, batch.target)
     return _loss_of_hidden(model, hidden, batch.labels[None], smoothing, compiled)
-
-
-def fits_blocks(model: Transformer) -> bool:
-    """Whether attention over packed sentences can go by blocks, given layers that are compiled for one shape.
-
-    The compiler makes that kernel, for GPUs. Layers that are not compiled have another one, and should not be asked for
-    blocks: they would pay for tables that nothing reads.
-    """
-    head = model.config.model_dim // model.config.heads
-    return BLOCKS and model.device.type == "cuda" and head >= SMALLEST_HEAD
 
 
 def _loss_of_hidden(model: Transformer, hidden: Tensor, labels: Tensor, smoothing: float, compiled: bool) -> Tensor:
