@@ -116,7 +116,7 @@ def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) 
     packed_kernels.BY_TILES, transformer.HALF_RESIDUALS = way.pop("tiles", True), way.pop("half", True)
     fused_loss.KERNEL, dropout.CHEAP = way.pop("kernel", True), way.pop("hash", True)
     run.batch_maker = padded_maker if way.pop("padded", False) else BATCH_MAKER
-    steps = arguments.steps
+    steps, own = arguments.steps, folder / name.replace("… ", "").replace(", ", "-")
     stage = {
         "steps": steps,
         "batch_tokens": arguments.batch_tokens,
@@ -127,7 +127,7 @@ def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) 
         "packed": way.pop("packed", True),
     }
     values = {
-        "run": str(folder / name.replace("… ", "").replace(", ", "-")),
+        "run": str(own),
         "data": {"corpus": str(corpus), "languages": arguments.languages, "max_length": 200, "cache": str(folder / "cache")},
         "subwords": {"merges": arguments.merges, "model": str(arguments.subwords) if arguments.subwords else None},
         "model": {"size": arguments.size},
@@ -141,7 +141,7 @@ def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) 
     }
     started = time.monotonic()
     train_base(from_mapping(TrainConfig, values), quiet=True, say=lambda text: None)
-    events = read_log(folder / name.replace(", ", "-") / "log.jsonl")
+    events = read_log(own / "log.jsonl")
     return {
         "seconds": time.monotonic() - started,
         "training": [(event["step"], event["loss"]) for event in events if event["event"] == "train"],

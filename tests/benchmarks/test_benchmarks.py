@@ -30,18 +30,3 @@ def test_decoding() -> None:
         for side in ("graftmt", "hugging_face"):
             assert search[side]["tokens_per_second"] > search[side]["sentences_per_second"] > 0
             assert search[side].keys() >= {"seconds", "batch", "peak_memory_mb", "output_tokens"}
-
-
-def test_loss_curves() -> None:
-    """Padded and packed, in both precisions: the same curve, nearly, after a few updates."""
-    size = ["--size", "tiny", "--steps", "6", "--batch-tokens", "1024", "--merges", "300", "--device", "cpu", "--dropout", "0"]
-    ways = ["padded, fp32", "padded, bf16", "packed"]
-    command = [sys.executable, str(ROOT / "benchmarks" / "loss_curves.py"), *size, "--ways", *ways, "--json"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
-    runs = json.loads(done.stdout)["runs"]
-    assert list(runs) == ways
-    ends = [run["validation"][-1][1] for run in runs.values()]
-    assert ends == pytest.approx([ends[0]] * 3, abs=0.02)
-    assert ends[0] < runs["padded, fp32"]["validation"][0][1]

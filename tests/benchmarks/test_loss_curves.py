@@ -12,12 +12,13 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "loss_curves.py"
 
 def test_ways_agree_without_dropout(tmp_path: Path) -> None:
     options = "--size tiny --merges 300 --lines 300 --batch-tokens 512 --steps 3 --dropout 0 --device cpu --json"
-    ways = ["padded, fp32", "packed", "packed, recorded"]
+    ways = ["padded, fp32", "padded, bf16", "packed", "packed, recorded", "… dropout by a hash"]
     command = [sys.executable, str(SCRIPT), *options.split(), "--ways", *ways, "--plot", str(tmp_path / "curves.png")]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     curves = [one["validation"] for one in json.loads(run.stdout)["runs"].values()]
     assert len(curves) == len(ways)
+    assert curves[0][-1][1] < curves[0][0][1]
     assert [step for step, _ in curves[0]] == [1, 2, 3]
     for curve in curves[1:]:
         assert all(abs(loss - other) < 0.01 for (_, loss), (_, other) in zip(curve, curves[0], strict=True))

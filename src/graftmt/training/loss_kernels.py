@@ -14,7 +14,7 @@ from graftmt.model.compiled import kernel, tl, triton
 TOGETHER = 8
 """Scores side by side that share a running maximum: what a thread reads at once."""
 
-WARPS = 32
+WARPS = 16
 """Few rows at a time, so that the cache still has them when they are read again."""
 
 
