@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -225,6 +226,23 @@ def test_a_recipe_is_compared_with_the_best_of_each_column(ran) -> None:
     assert [one.model for one in report.standings if one.holds] == [103, 104]
     (standing,) = (one for one in report.standings if one.model == 101)
     assert standing.losses == ("EL→EN",)
+
+
+def test_findings_say_how_far_apart_two_rows_are_and_whether_by_chance(ran) -> None:
+    ran(7, source(0.6, 0.8))
+    folder = ran(12, source(0.9, 0.795))
+    found = {checked.finding[:12]: checked for checked in report_of(folder).findings}
+    (helps,) = found["adapters or "].holds
+    (forgets,) = (*found["… and cost i"].holds, *found["… and cost i"].fails)
+    (directly,) = (one for one in report_of(folder, tables=[101]).tested if one.model == 7 and one.average == "X→EN")
+    assert helps.p == directly.p and helps.p < 0.05 and helps.difference == pytest.approx(-directly.difference, abs=0.002)
+    assert forgets.text == "(7) > (12)" and forgets.p > helps.p and abs(forgets.difference) < 2 < helps.difference
+    assert re.fullmatch(r"\(12\) > \(7\): \+\d+\.\d, p = 0\.0\d\d", str(helps))
+    for one in (folder / "translations" / "model-7-el-seed1").iterdir():
+        one.unlink()
+    assert all(claim.p is None for checked in report_of(folder).findings for claim in (*checked.holds, *checked.fails))
+    in_bleu = report_of(folder, metric="bleu").findings
+    assert all(claim.p is None for checked in in_bleu for claim in (*checked.holds, *checked.fails))
 
 
 def test_one_direction_is_tested_as_by_sacrebleu_and_a_mean_on_the_same_draws(ran) -> None:

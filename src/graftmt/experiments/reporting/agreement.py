@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from graftmt.errors import DataError
 from graftmt.experiments.definitions import Row, System, Table
-from graftmt.experiments.reporting.cells import PaperFigures, Quantity, Results, usual_directions
+from graftmt.experiments.reporting.cells import Cell, PaperFigures, Quantity, Results, usual_directions
 from graftmt.experiments.reporting.results import METRICS, Metric
+from graftmt.experiments.reporting.significance import Kept
 
 CLEAR = 1.0
 """Points of BLEU or chrF: of models that the paper has nearer together, neither order contradicts it."""
@@ -181,38 +183,60 @@ FINDINGS = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One pair of a finding, as we found it."""
+
+    text: str
+    """Such as `(12) > (7)`."""
+    difference: float
+    """The first system's score less the second's."""
+    p: float | None = None
+    """That chance sets them so far apart; None where that was not tested."""
+
+    def __str__(self) -> str:
+        tested = "" if self.p is None else f", p = {self.p:.3f}"
+        return f"{self.text}: {self.difference:+.1f}{tested}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Checked:
     finding: str
     languages: tuple[str, ...]
     quantity: str
-    holds: tuple[str, ...]
-    """Such as `(12) > (7)`."""
-    fails: tuple[str, ...]
+    holds: tuple[Claim, ...]
+    fails: tuple[Claim, ...]
     not_run: tuple[str, ...]
     paper_otherwise: tuple[str, ...]
     """Those that the paper's own figures contradict, in this language and metric: its claims are about Greek and BLEU."""
 
 
 def check_findings(
-    results: Results, metric: Metric, paper: PaperFigures, findings: Sequence[Finding] = FINDINGS
+    results: Results, metric: Metric, paper: PaperFigures, kept: Kept | None = None, findings: Sequence[Finding] = FINDINGS
 ) -> list[Checked]:
-    """On the test set, for each new language alone; between new languages for all of them."""
+    """On the test set, for each new language alone; between new languages for all of them.
+
+    With the translations that were kept, differences of chrF are tested.
+    """
     found = []
     for finding in findings:
         every = tuple(sorted(results.new))
         for languages in [every] if finding.quantity == "X→X" else [(language,) for language in every]:
             quantity = Quantity(name=finding.quantity, languages=languages)
-            verdicts: dict[bool | None, list[str]] = {True: [], False: [], None: []}
-            otherwise = []
+            verdicts: dict[bool, list[Claim]] = {True: [], False: []}
+            not_run, otherwise = [], []
             for better, worse in finding.pairs:
                 first, second = (results.cell(system, quantity) for system in (better, worse))
                 known = first.state == second.state == "scored" and first.directions == second.directions
                 known = known and results.on_main_base(first) and results.on_main_base(second)
-                holds = first.scores[metric].mean > second.scores[metric].mean - finding.slack if known else None
-                claim = f"{name(better)} {'≥' if finding.slack else '>'} {name(worse)}"
-                verdicts[holds].append(claim)
-                if holds is not None and paper_agrees(better, worse, finding, quantity, metric, paper) is False:
-                    otherwise.append(claim)
+                text = f"{name(better)} {'≥' if finding.slack else '>'} {name(worse)}"
+                if not known:
+                    not_run.append(text)
+                    continue
+                difference = first.scores[metric].mean - second.scores[metric].mean
+                p = _chance(kept, first, second, quantity.split) if kept is not None and metric == "chrf" else None
+                verdicts[difference > -finding.slack].append(Claim(text=text, difference=round(difference, 3), p=p))
+                if paper_agrees(better, worse, finding, quantity, metric, paper) is False:
+                    otherwise.append(text)
             if verdicts[True] or verdicts[False]:
                 found.append(
                     Checked(
@@ -221,11 +245,20 @@ def check_findings(
                         quantity=quantity.label,
                         holds=tuple(verdicts[True]),
                         fails=tuple(verdicts[False]),
-                        not_run=tuple(verdicts[None]),
+                        not_run=tuple(not_run),
                         paper_otherwise=tuple(otherwise),
                     )
                 )
     return found
+
+
+def _chance(kept: Kept, first: Cell, second: Cell, split: str) -> float | None:
+    """p of the first seed that both have; None where their translations are not at hand."""
+    seeds = {result.seed for result in first.results} & {result.seed for result in second.results}
+    try:
+        return round(kept.compare(second, first, min(seeds), min(seeds), split)[0].p, 4) if seeds else None
+    except DataError:
+        return None
 
 
 def paper_agrees(

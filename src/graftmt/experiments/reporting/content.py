@@ -76,7 +76,7 @@ def make_report(
         not_run=tuple(table.number for table in of_corpus if table.number not in numbers),
         entries=tuple(_entries(results, shown, by_corpus, paper)),
         agreements=tuple(a for corpus, found in by_corpus.items() for a in agreements(_of(shown, corpus), found, paper)),
-        findings=tuple(checked for found in by_corpus.values() for checked in check_findings(found, metric, paper)),
+        findings=tuple(checked for found in by_corpus.values() for checked in check_findings(found, metric, paper, kept)),
         tested=tuple(tested),
         standings=tuple(standings(tested, models)),
         languages=_languages(results, by_corpus),

@@ -226,10 +226,11 @@ def _figures(drawn: Sequence[Drawn]) -> Iterator[str]:
 
 def _agreement(report: Report) -> Iterator[str]:
     if report.findings:
-        yield f"The paper's findings in our test {METRIC_NAMES[report.metric]}, as comparisons of two models, without a test of"
-        yield "significance. Which of them stand for a finding, and how near is as good, is our reading of the paper. Its"
-        yield "claims are about Greek and BLEU: the last column has those that its own figures for this language and metric"
-        yield "contradict."
+        metric = METRIC_NAMES[report.metric]
+        yield f"The paper's findings in our test {metric}, as comparisons of two models: the difference, and p of a paired"
+        yield "bootstrap where translations were kept (of the first seed; several tests, no correction). Which of them stand"
+        yield "for a finding, and how near is as good, is our reading of the paper. Its claims are about Greek and BLEU: the"
+        yield "last column has those that its own figures for this language and metric contradict."
         yield ""
         yield f"| {' | '.join(FINDING_COLUMNS)} |"
         yield "|:---|:---|:---|:---|:---|"
@@ -252,7 +253,7 @@ AGREEMENT_COLUMNS = ("table", "column", "split", "metric", "rows", "tau", "clear
 def finding_rows(findings: Sequence[Checked]) -> list[tuple[str, ...]]:
     lists = [(found.holds, found.fails, found.paper_otherwise) for found in findings]
     return [
-        (found.finding, found.quantity, *(_list(claims) or DASH for claims in three))
+        (found.finding, found.quantity, *("; ".join(map(str, claims)) or DASH for claims in three))
         for found, three in zip(findings, lists, strict=True)
     ]
 

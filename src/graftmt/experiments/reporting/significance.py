@@ -1,7 +1,8 @@
-"""Whether a recipe of ours loses against the best of the paper's: paired bootstrap on the translations that were kept. Layer 7.
+"""Whether two rows differ by more than chance: paired bootstrap on the translations that were kept. Layer 7.
 
-For each column the best is that of the paper's packs with English alone that were run, by the mean chrF of its seeds. A seed is
-compared with the same seed of the best, or with its first one where it has not been run with that seed.
+Above all, whether a recipe of ours loses against the best of the paper's. For each column the best is that of the paper's packs
+with English alone that were run, by the mean chrF of its seeds. A seed is compared with the same seed of the best, or with its
+first one where it has not been run with that seed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal
 from graftmt.data.corpus import read_lines
 from graftmt.errors import DataError
 from graftmt.evaluation import Resampling, compare_averages, compare_resampled, resample_chrf
-from graftmt.evaluation.significance import LEVEL, Resampled
+from graftmt.evaluation.significance import LEVEL, Difference, Resampled
 from graftmt.experiments.definitions import Model, System, Table
 from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, usual_directions
 from graftmt.experiments.reporting.results import Result
@@ -90,13 +91,23 @@ class Kept:
             raise DataError(f"the test set's lines in {language} were not kept")
         return list(read_lines(path))
 
-    def resampled(self, result: Result, split: str, directions: Sequence[str]) -> list[Resampled]:
-        """A job's chrF in each of these directions, on the same draws from the lines that any of them has."""
-        numbers = {direction: self._lines(split, direction) for direction in directions}
+    def compare(self, first: Cell, second: Cell, seed: int, other_seed: int, split: str) -> tuple[Difference, str]:
+        """Two cells of the same directions, each with one of its seeds; and how it was scored."""
+        pairs = zip(self._resampled_cell(first, seed, split), self._resampled_cell(second, other_seed, split), strict=True)
+        compared = [compare_resampled(one, two) for one, two in pairs]
+        return compare_averages(compared), compared[0].signature
+
+    def _resampled_cell(self, cell: Cell, seed: int, split: str) -> list[Resampled]:
+        """Its chrF in each direction, on the same draws from the lines that any of them has."""
+        numbers = {direction: self._lines(split, direction) for direction in cell.directions}
         place = {line: index for index, line in enumerate(sorted(set().union(*numbers.values())))}
         found = []
         for direction, lines in numbers.items():
-            key = (result.job, split, direction, tuple(directions))
+            of_seed = (result for result in cell.results if result.seed == seed and direction in result.scores.get(split, ()))
+            result = next(of_seed, None)
+            if result is None:
+                raise DataError(f"there is no score in {direction} with seed {seed}")
+            key = (result.job, split, direction, cell.directions)
             if key not in self._resampled:
                 places = [place[line] for line in lines]
                 self._resampled[key] = self._resample(result, split, direction, lines, places, len(place))
@@ -205,11 +216,9 @@ class Tests:
         if cell.directions != peer.directions:
             return Tested(**facts, verdict="not tested", note=f"averages other directions than ({best})")
         try:
-            first, second = (self.kept.resampled(one, quantity.split, cell.directions) for one in (other, own))
+            found, signature = self.kept.compare(peer, cell, other.seed, seed, quantity.split)
         except DataError as problem:
             return Tested(**facts, verdict="not tested", note=str(problem))
-        compared = [compare_resampled(one, two) for one, two in zip(first, second, strict=True)]
-        found = compare_averages(compared)
         changed: Verdict = "better" if found.difference > 0 else "worse"
         return Tested(
             **facts,
@@ -219,7 +228,7 @@ class Tests:
             interval=(round(found.low, 3), round(found.high, 3)),
             p=round(found.p, 4),
             verdict=changed if found.significant else "no significant difference",
-            signature=compared[0].signature,
+            signature=signature,
         )
 
 
