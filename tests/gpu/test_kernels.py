@@ -13,7 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from graftmt.decoding.full_sums import HalfNorm
 from graftmt.decoding.kernels import GROUP, can_take_maxima, group_maxima
+from graftmt.decoding.step_kernels import add_and_norm, can_add_and_norm
 from graftmt.model.kernels import can_mix_few, mix_few
 from graftmt.model.packed_kernels import can_mix_packed, mix_packed, tiles_of
 from graftmt.training.loss_kernels import can_replace, replace_by_gradient
@@ -83,6 +85,38 @@ def test_attention_of_few_queries(dtype: torch.dtype, tolerance: float, queries:
         assert can_mix_few(q, mask) == HAS_GPU
         expected = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), attn_mask=mask)
         assert (mix_few(q, k, v, mask).double() - expected).norm() < tolerance * expected.norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16] if HAS_GPU else [HALF])
+@torch.no_grad()
+def test_the_order_of_keys_does_not_matter_in_half_precision(dtype: torch.dtype) -> None:
+    """Weights rounded to half precision or tf32 would fail on a GPU; the interpreter computes tf32 as it does fp32."""
+    sentences, keys = 30 if HAS_GPU else 4, 300
+    q = random(sentences, 5, 4, 64, seed=1).to(dtype).transpose(1, 2)
+    k, v = (random(sentences, 4, keys, 64, seed=seed).to(dtype) for seed in (2, 3))
+    mask = random(sentences, 1, 5, keys, seed=4) < 0.5
+    order = torch.randperm(keys, generator=torch.Generator().manual_seed(5)).to(DEVICE)
+    one, other = mix_few(q, k, v, mask), mix_few(q, k[:, :, order], v[:, :, order], mask[..., order].contiguous())
+    assert (one != other).float().mean() < 0.005
+    torch.testing.assert_close(one.float(), other.float(), rtol=torch.finfo(dtype).eps, atol=1e-6)  # one rounding
+
+
+@pytest.mark.parametrize(("rows", "width"), [(9, 512), (3, 96), (1, 32), (5, 1000), (2, 2048)])
+@torch.no_grad()
+def test_sums_and_their_norm(rows: int, width: int) -> None:
+    norm = torch.nn.LayerNorm(width, eps=1e-5)
+    norm.weight.copy_(1 + 0.3 * random(width, seed=1))
+    norm.bias.copy_(random(width, seed=2))
+    half = HalfNorm(norm.to(DEVICE, HALF))
+    sums, product, bias = 3 + random(rows, 2, width, seed=3), random(rows, 2, width, seed=4), random(width, seed=5)
+    assert can_add_and_norm(sums, product) == HAS_GPU
+    assert not can_add_and_norm(sums, product.to(HALF))
+    expected, before = sums + (product + bias), sums.clone()
+    found, normed = add_and_norm(sums, product, bias, half)
+    assert torch.equal(found, expected) and torch.equal(sums, before)
+    assert normed.dtype == HALF
+    exact = F.layer_norm(expected.double(), (width,), half.weight.double(), half.bias.double(), 1e-5)
+    torch.testing.assert_close(normed.double(), exact, rtol=torch.finfo(HALF).eps, atol=1e-5)
 
 
 def test_maxima_of_groups_and_their_total() -> None:

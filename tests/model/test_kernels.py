@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 
 from graftmt.decoding import kernels as maxima
+from graftmt.decoding import step_kernels as steps
+from graftmt.decoding.full_sums import HalfNorm
 from graftmt.model import kernels as few
 from graftmt.model import packed_kernels as packed
 from graftmt.training import loss_kernels as loss
@@ -85,6 +87,7 @@ def launches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Launch]:
         (packed, "_backward_keys"),
         (few, "_mix_few"),
         (maxima, "_group_maxima"),
+        (steps, "_add_and_norm"),
         (loss, "_replace_by_gradient"),
     ):
         monkeypatch.setattr(module, name, Recorder(getattr(module, name)))
@@ -100,10 +103,12 @@ def test_they_compile_and_fit(capability: int, dim: int, launches: list[Launch])
     starts = torch.tensor([0, 30, 100, 128], dtype=torch.int32)
     q, k, v = (torch.zeros(1, 128, 8, dim, dtype=torch.bfloat16).transpose(1, 2).requires_grad_() for _ in range(3))
     packed.mix_packed(q, k, v, packed.tiles_of(starts, starts, 128, 128, causal=True), True).sum().backward()
-    for dtype in (torch.bfloat16, torch.float32):
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
         keys = torch.zeros(3, 8, 80, dim, dtype=dtype)
         few.mix_few(keys[:, :, :5], keys, keys, torch.ones(3, 1, 5, 80, dtype=torch.bool))
     maxima.group_maxima(torch.zeros(7, 70 * maxima.GROUP), torch.ones(70 * maxima.GROUP, dtype=torch.bool))
+    sums, norm = torch.zeros(7, 8 * dim), HalfNorm(torch.nn.LayerNorm(8 * dim).bfloat16())
+    steps.add_and_norm(sums, sums, norm.bias, norm)
     loss.replace_by_gradient(torch.zeros(7, 64_000, dtype=torch.bfloat16), 64_000, torch.zeros(7, dtype=torch.long), 1, 0.1)
     names = [launch.kernel.fn.__name__ for launch in launches]
     assert names == [
@@ -112,7 +117,9 @@ def test_they_compile_and_fit(capability: int, dim: int, launches: list[Launch])
         "_backward_keys",
         "_mix_few",
         "_mix_few",
+        "_mix_few",
         "_group_maxima",
+        "_add_and_norm",
         "_replace_by_gradient",
     ]
     for launch in launches:

@@ -8,16 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graftmt.decoding.full_sums import HALF, full_product, with_full_sums
+from graftmt.decoding.fused import FusedDecoder, can_be_fused
 from graftmt.model import Transformer
-from graftmt.model.attention import Attention
 from graftmt.model.embeddings import Projection
-from graftmt.model.layers import FeedForward
 
 ROWS = 32
 """The rows of a typical step; only chooses among oneDNN's layouts, all of which take any number."""
-
-
-HALF = (torch.bfloat16, torch.float16)
 
 MULTIPLE = 64
 """Rows of a matrix that a GPU's matrix units like; with an odd number they are several times slower."""
@@ -29,11 +26,12 @@ def packed(model: Transformer) -> Transformer:
     A plain matrix product repacks the weights every time, which for the few rows of a decoding step costs as much as the
     product. Packing once costs as much as a few steps, so every search can do it anew and never sees stale weights. All else
     is shared with the given model, which stays as it is. On a GPU the projection's rows are filled up, and a pre-norm model in
-    half precision adds up in full precision.
+    half precision adds up in full precision, its decoder with fewer kernels where that is possible.
     """
     if model.device.type == "cuda" and isinstance(model.projection, Projection):
         half = model.projection.weight.dtype in HALF and model.config.norm == "pre"  # after a norm nothing is left to add up
-        result = with_full_sums(model) if half else copy.copy(model)
+        decoder = FusedDecoder(model.decoder) if half and can_be_fused(model.decoder) else None
+        result = with_full_sums(model, decoder) if half else copy.copy(model)
         result._modules = {**result._modules, "projection": PaddedProjection(model.projection)}
         return result
     if not _can_be_packed(model):
@@ -74,79 +72,6 @@ class PaddedProjection(nn.Module):
             scores[:, : self.rows] += self.bias.to(scores.dtype)
         scores[:, self.rows :] = -torch.inf
         return scores
-
-
-def full_product(x: Tensor, weight: Tensor) -> Tensor:
-    """x (…, D) and weight (V, D) → (…, V), in fp32 where the weight is in half precision."""
-    if weight.dtype not in HALF:
-        return F.linear(x, weight)
-    if not x.is_cuda:  # no kernel for it
-        return F.linear(x.float(), weight.float())
-    product = torch.mm(x.flatten(0, -2).to(weight.dtype), weight.t(), out_dtype=torch.float32)
-    return product.view(*x.shape[:-1], -1)
-
-
-def with_full_sums(model: Transformer) -> Transformer:
-    """The same model, held in half precision, with the sums between its layers in fp32.
-
-    In bf16 they would be rounded to eight bits at each of some thirty additions, and what a search finds would depend on how
-    its batches were cut. Products stay as they were: half precision in, and out where no sum follows.
-    """
-    result = copy.copy(model)
-    embeddings = {name: FullEmbedding(getattr(model, name)) for name in ("source_embedding", "target_embedding")}
-    layers = {name: _with_full_sums(getattr(model, name)) for name in ("encoder", "decoder")}
-    result._modules = {**model._modules, **embeddings, **layers}
-    return result
-
-
-def _with_full_sums(module: nn.Module) -> nn.Module:
-    """Parts in full precision, as a pack that is being trained may have, stay as they are."""
-    if isinstance(module, nn.LayerNorm):
-        return HalfNorm(module) if module.weight.dtype in HALF else module
-    result = copy.copy(module)
-    result._modules = {name: child if child is None else _with_full_sums(child) for name, child in module._modules.items()}
-    last = "output" if isinstance(module, Attention) else "down" if isinstance(module, FeedForward) else None
-    if last is not None and (linear := getattr(module, last)).weight.dtype in HALF:
-        result._modules[last] = FullLinear(linear)
-    return result
-
-
-class FullEmbedding(nn.Module):
-    """An embedding whose rows come out in fp32."""
-
-    def __init__(self, embedding: nn.Module) -> None:
-        super().__init__()
-        self.embedding = embedding
-
-    @property
-    def weight(self) -> Tensor:
-        return self.embedding.weight  # type: ignore[return-value]
-
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.embedding(ids).float()  # type: ignore[no-any-return]
-
-
-class HalfNorm(nn.Module):
-    """A norm of sums in fp32, for products in half precision."""
-
-    def __init__(self, norm: nn.LayerNorm) -> None:
-        super().__init__()
-        self.dtype, self.epsilon = norm.weight.dtype, norm.eps
-        self.weight, self.bias = norm.weight.detach().float(), norm.bias.detach().float()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x.float(), self.weight.shape, self.weight, self.bias, self.epsilon).to(self.dtype)
-
-
-class FullLinear(nn.Module):
-    """A product in half precision that comes out in fp32, to be added to others."""
-
-    def __init__(self, linear: nn.Linear) -> None:
-        super().__init__()
-        self.weight, self.bias = linear.weight.detach(), linear.bias.detach().float()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return full_product(x, self.weight) + self.bias
 
 
 def _can_be_packed(model: Transformer) -> bool:

@@ -77,17 +77,30 @@ class Attention(nn.Module):
 
     def attend(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Packing | None, causal: bool = False) -> Tensor:
         """The same with keys and values given."""
-        queries = self._split(self.query(x))
-        mixed = (
-            _mix_packed(queries, keys, values, mask, causal)
-            if isinstance(mask, Packing)
-            else _mix(queries, keys, values, mask, causal)
-        )
-        return self.output(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        return self.output(mix_heads(self.project_queries(x), keys, values, mask, causal))  # type: ignore[no-any-return]
+
+    def step(self, x: Tensor, cache: SelfAttentionCache | SlotCache) -> Tensor:
+        """The next t tokens of all rows, x (rows, t, D), look at those so far and at themselves."""
+        keys, values = self.project_memory(x)
+        return self.output(cache.look_back(self.project_queries(x), keys, values))  # type: ignore[no-any-return]
+
+    def project_queries(self, x: Tensor) -> Tensor:
+        """(B, T, D) → (B, H, T, D/H)"""
+        return self._split(self.query(x))
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, H, T, D/H)"""
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+
+def mix_heads(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Packing | None, causal: bool = False) -> Tensor:
+    """Queries (B, H, T, D/H), keys and values (B, H, S, D/H) → (B, T, D), what the heads found side by side."""
+    mixed = (
+        _mix_packed(queries, keys, values, mask, causal)
+        if isinstance(mask, Packing)
+        else _mix(queries, keys, values, mask, causal)
+    )
+    return mixed.transpose(1, 2).flatten(2)
 
 
 def _mix(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
@@ -148,11 +161,11 @@ class SelfAttentionCache:
         self.values = memory.take(rows, heads, 0, head_dim)
         self.order: Tensor | None = None
 
-    def attend(self, attention: Attention, x: Tensor) -> Tensor:
-        """The next t tokens of all rows, x (rows, t, D), look at those so far and at themselves."""
-        keys, values = self.append(*attention.project_memory(x))
+    def look_back(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """The next t tokens of all rows, each (rows, H, t, D/H), look at those so far and at themselves → (rows, t, D)."""
+        keys, values = self.append(keys, values)
         # Several tokens at once only happen at the start (the prefix), where plain causal attention is right.
-        return attention.attend(x, keys, values, None, causal=x.shape[1] > 1)
+        return mix_heads(queries, keys, values, None, causal=queries.shape[2] > 1)
 
     @torch.no_grad()
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -221,13 +234,17 @@ class SlotCache:
         shape = (len(slots.seen), heads, slots.room * slots.beam, head_dim)
         self.keys, self.values = like.new_zeros(shape), like.new_zeros(shape)  # zeros: what is not seen must still be a number
 
-    def attend(self, attention: Attention, x: Tensor) -> Tensor:
-        """The next token of all hypotheses, x (B × K, 1, D)."""
-        by_sentence = x.view(-1, self.slots.beam, x.shape[2])
-        keys, values = attention.project_memory(by_sentence)
+    def look_back(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """The next token of all hypotheses, each (B × K, H, 1, D/H) → (B × K, 1, D)."""
+        queries, keys, values = (self._by_sentence(part) for part in (queries, keys, values))
         self.keys.index_copy_(2, self.slots.now, keys)
         self.values.index_copy_(2, self.slots.now, values)
-        return attention.attend(by_sentence, self.keys, self.values, self.slots.seen).view(x.shape)
+        return mix_heads(queries, self.keys, self.values, self.slots.seen).flatten(0, 1)[:, None]
+
+    def _by_sentence(self, part: Tensor) -> Tensor:
+        """(B × K, H, 1, D/H) → (B, H, K, D/H)"""
+        _, heads, _, head_dim = part.shape
+        return part.view(-1, self.slots.beam, heads, head_dim).transpose(1, 2)
 
     def moved(self, sentences: Tensor, slots: Slots) -> SlotCache:
         heads, used, head_dim = self.keys.shape[1:]

@@ -15,6 +15,10 @@ MOST_QUERIES = 16
 KEYS = 64
 """Read at once; where all of them are masked they are not read."""
 
+PARTS = {torch.float32: 1, torch.bfloat16: 3, torch.float16: 2}
+"""How many numbers of this type together are about as exact as one in fp32. A key's weight is multiplied as a sum of so many:
+rounded to one, or to tf32, it would depend on which keys came before, whose highest score it is relative to."""
+
 
 def can_mix_few(queries: Tensor, mask: Tensor | None) -> bool:
     """Whether `mix_few` takes these: a GPU, no gradients, at most 16 queries, a mask that is the same for all heads."""
@@ -24,7 +28,7 @@ def can_mix_few(queries: Tensor, mask: Tensor | None) -> bool:
         and not torch.is_grad_enabled()
         and queries.shape[2] <= MOST_QUERIES
         and queries.shape[3] in (16, 32, 64, 128)
-        and queries.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        and queries.dtype in PARTS
         and (mask is None or (mask.dtype == torch.bool and mask.dim() == 4 and mask.shape[1] == 1))
     )
 
@@ -54,7 +58,7 @@ def mix_few(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) 
         DIM=dim,
         QUERIES=MOST_QUERIES,
         KEYS=KEYS,
-        PRECISION="ieee" if queries.dtype == torch.float32 else "tf32",
+        PARTS=PARTS[queries.dtype],
     )
     return result
 
@@ -88,7 +92,7 @@ def _mix_few(  # type: ignore[no-untyped-def]
     DIM: tl.constexpr,
     QUERIES: tl.constexpr,
     KEYS: tl.constexpr,
-    PRECISION: tl.constexpr,
+    PARTS: tl.constexpr,
 ):
     """One head of one sentence: softmax over the keys in one pass, its sums in fp32."""
     number = tl.program_id(0).to(tl.int64)
@@ -129,8 +133,12 @@ def _mix_few(  # type: ignore[no-untyped-def]
                 mask=there[:, None],
                 other=0.0,
             )
-            mixed = mixed * kept[:, None] + tl.dot(weights, value.to(tl.float32), input_precision=PRECISION)
             total = total * kept + tl.sum(weights, axis=1)
+            mixed = mixed * kept[:, None]
+            for _ in tl.static_range(PARTS):
+                part = weights.to(value.dtype)
+                mixed = tl.dot(part, value, mixed, input_precision="ieee")
+                weights -= part.to(tl.float32)
             highest = new
     mixed = mixed / tl.where(total == 0.0, 1.0, total)[:, None]
     tl.store(

@@ -91,7 +91,7 @@ class DecoderLayer(_Layer):
         """The next t tokens of B sentences × `beam` hypotheses: x (B × beam, t, D) → the same shape."""
         tokens = x.shape[1]
         hidden = self.before(x, self.self_norm)
-        x = self.after(x, cache.self_attention.attend(self.self_attention, hidden), self.self_norm)
+        x = self.after(x, self.self_attention.step(hidden, cache.self_attention), self.self_norm)
         hidden = self.before(x, self.cross_norm)
         by_sentence = hidden.unflatten(0, (-1, beam)).flatten(1, 2)
         mixed = self.cross_attention.attend(by_sentence, cache.memory_keys, cache.memory_values, memory_mask)
