@@ -124,6 +124,8 @@ def test_a_run_that_cannot_go_on_for_another_reason_has_a_way_out_too(
     stop_in_training(*command)
     text = corpus / "train.el.txt"
     text.write_text(text.read_text("utf-8").replace("\n", " \n", 1), encoding="utf-8")
+    assert "train.el differs. Give the corpus of then with --corpus, or another --output folder" in graftmt(*command).stderr
+    (output / "text.json").unlink()  # as the message says, where the files are other ones and the text is not
     failed = json.loads(graftmt(*command, "--json", "--quiet").stdout)["failed"]["model-7-el-seed1"]
     (run,) = output.glob("runs/*/model-7-el-seed1")
     assert "was trained on other text" in failed

@@ -168,7 +168,7 @@ def test_a_profile_may_be_a_file(tmp_path: Path) -> None:
         ("new=[fr]", "new names fr; expected languages that are not initial"),
         ("packs.pairs={el: 3}", "packs.pairs has el; expected a number of line pairs for each of"),
         ("evaluation.sets={}", "there would be nothing to score"),
-        ("base.model=null", "base.model and bilingual.model"),
+        ("base.model=null", "base.model is None; expected a mapping"),
         ("base.stages=[{steps: 1}]", "expected two, English-centric and multi-parallel"),
         ("base.validation.lines=0", "chosen by validation"),
         ("changes={seven: []}", "go by the numbers of models; got 'seven'"),

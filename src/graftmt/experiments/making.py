@@ -292,7 +292,7 @@ class Workshop:
     def _subwords(self, job: Job) -> Path:
         train = Corpus.open(self.options.corpus, "train", job.languages)
         folder = self.options.output / "text" / "subwords"
-        return shared_subwords(train, job.languages, self.profile.packs.subwords, folder, self.claims, self.say)
+        return shared_subwords(train, self.profile.packs.subwords, folder, self.claims, self.say)
 
     def train_corpus(self) -> Corpus:
         return Corpus.open(self.options.corpus, "train")

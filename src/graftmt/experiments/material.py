@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,8 @@ from graftmt.data import Corpus
 from graftmt.errors import DataError
 from graftmt.experiments.claims import Claims
 from graftmt.files import atomic_folder, read_json, write_json
-from graftmt.text import train_subwords
 from graftmt.training import SubwordConfig
+from graftmt.training.run import run_subwords
 
 Say = Callable[[str], None]
 
@@ -121,24 +121,10 @@ def _write(path: Path, lines: Iterable[str]) -> None:
         handle.writelines(f"{line}\n" for line in lines)
 
 
-def shared_subwords(
-    train: Corpus, languages: Sequence[str], options: SubwordConfig, folder: Path, claims: Claims, say: Say
-) -> Path:
-    """One vocabulary for all packs of the same languages, made once from all of their text."""
-    merges = options.merges * len(languages)
-    path = folder / f"{'+'.join(languages)}-{merges}.model"
-    if path.is_file():
-        return path
-    with claims.take(f"text-subwords-{path.stem}", wait=True):
-        if not path.is_file():
-            say(f"making a vocabulary of {merges:,} merges for {', '.join(languages)} …")
-            texts = {language: train.lines(language) for language in languages}
-            made = train_subwords(
-                texts,
-                merges=merges,
-                temperature=options.temperature,
-                min_character_count=options.min_character_count,
-                byte_fallback=options.byte_fallback,
-            )
-            made.save(path)
-    return path
+def shared_subwords(train: Corpus, options: SubwordConfig, folder: Path, claims: Claims, say: Say) -> Path:
+    """One vocabulary for all packs of the corpus's languages, made once from all of their text."""
+    name = "+".join(train.languages)
+    merges = options.merges * len(train.languages)
+    with claims.take(f"text-subwords-{name}", wait=True):
+        run_subwords(folder / name, replace(options, merges=merges), train, say)
+    return folder / name / "subwords.model"

@@ -69,8 +69,6 @@ class TrainingSection:
 
     stages: tuple[StageConfig, ...]
     """Their directions are those of the model, whatever is written here."""
-    model: ModelSection | None = None
-    subwords: SubwordConfig = field(default_factory=SubwordConfig)
     max_length: int = 256
     validation: ValidationConfig = field(default_factory=ValidationConfig)
     validations: int = 4
@@ -81,8 +79,16 @@ class TrainingSection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BilingualSection(TrainingSection):
-    """From scratch, one model for each direction."""
+class ScratchSection(TrainingSection):
+    """From nothing: what re-training takes from its base is chosen here."""
+
+    model: ModelSection
+    subwords: SubwordConfig = field(default_factory=SubwordConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BilingualSection(ScratchSection):
+    """One model for each direction."""
 
     partners: tuple[str, ...] = ()
     """The initial languages that a new one is paired with, beside the pivot; a model must be trained for each of them."""
@@ -149,7 +155,7 @@ class Profile:
     others: tuple[str, ...]
     """The initial languages over which `/EN` is averaged; the paper's are all 19."""
     evaluation: EvaluationSection
-    base: TrainingSection
+    base: ScratchSection
     bilingual: BilingualSection
     retrain: RetrainSection
     substitute: RetrainSection
@@ -190,8 +196,6 @@ class Profile:
             raise ConfigError(f"new names {', '.join(both) or 'no language'}; expected languages that are not initial.")
         if not self.evaluation.sets or not self.others:
             raise ConfigError("evaluation.sets or others is empty; there would be nothing to score.")
-        if self.base.model is None or self.bilingual.model is None:
-            raise ConfigError("base.model and bilingual.model say which Transformer is trained; set both.")
         if len(self.base.stages) != 2:
             raise ConfigError(
                 f"base.stages has {len(self.base.stages)} stages; expected two, English-centric and multi-parallel: the base "

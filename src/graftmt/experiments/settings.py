@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from graftmt.augmentation import Spec
 from graftmt.configuration import apply_overrides, from_mapping, to_mapping
+from graftmt.errors import ConfigError
 from graftmt.experiments.definitions import Model, models, recipe_of
 from graftmt.experiments.jobs import Job, trained, trains
 from graftmt.experiments.profiles import Profile, TrainingSection
@@ -77,7 +78,6 @@ def base_config(profile: Profile, number: int, chain: Sequence[int], places: Pla
     section = profile.base
     views = [models()[one].data.view for one in chain]
     stages = tuple(replace(stage, directions=(view,)) for stage, view in zip(section.stages, views, strict=False))
-    assert section.model is not None
     config = TrainConfig(
         data=DataConfig(corpus=places.corpus, languages=profile.initial, pivot=profile.pivot, max_length=section.max_length),
         model=section.model,
@@ -91,7 +91,7 @@ def bilingual_config(profile: Profile, job: Job, places: Places) -> TrainConfig:
     section, direction = profile.bilingual, "-".join(job.languages)
     stages = tuple(_for_size(replace(stage, directions=(direction,)), profile, job) for stage in section.stages)
     section = replace(section, stages=stages, validation=replace(section.validation, directions=(direction,)))
-    assert section.model is not None and job.model is not None
+    assert job.model is not None
     config = TrainConfig(
         data=DataConfig(corpus=places.corpus, languages=job.languages, pivot=profile.pivot, max_length=section.max_length),
         model=section.model,
@@ -119,7 +119,10 @@ def retrain_mapping(profile: Profile, job: Job, places: Places) -> dict[str, Any
         new_directions=section.new_directions,
         **_common(profile, section, stages, places, job.seed),
     )
-    mapping: dict[str, Any] = to_mapping(_changed(config, profile, job.model))
+    changed = _changed(config, profile, job.model)
+    if changed.subwords != config.subwords:
+        raise ConfigError(f"changes.{job.model}: re-training makes its vocabulary as its base's was made; leave subwords out.")
+    mapping: dict[str, Any] = to_mapping(changed)
     del mapping["subwords"]
     return mapping
 

@@ -1,0 +1,71 @@
+"""One output folder, one text: what the results of a folder were trained and scored on, remembered and compared. Layer 7.
+
+OUTPUT/text.json   corpus file → its digest; files of test sets that have a folder of their own go by the set's name
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from graftmt.data.corpus import find_files
+from graftmt.errors import ConfigError
+from graftmt.experiments.profiles import Profile
+from graftmt.files import read_json, write_json
+
+NAME = "text.json"
+WHOLE = 64 << 20
+"""Bytes up to which a file is read as a whole; of a larger one, as many pieces as this has MiB are, evenly spread."""
+PIECE = 1 << 20
+NAMED = 3
+
+
+def check_text(profile: Profile, corpus: Path, output: Path) -> None:
+    """Refuses another text than that of the results that are there; files that were not seen before are noted."""
+    found = {name: digest(path) for name, path in sorted(_files(profile, corpus))}
+    note = output / NAME
+    before: dict[str, str] = read_json(note, "the note of the text")["files"] if note.is_file() else {}
+    changed = [name for name in found if name in before and before[name] != found[name]]
+    if changed:
+        more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+        named = f"{', '.join(changed[:NAMED])}{more} {'differs' if len(changed) == 1 else 'differ'}"
+        raise ConfigError(
+            f"the results in {output} are of another text than that of {corpus}: {named}. Give the corpus of then with "
+            "--corpus, or another --output folder; where only the files' form has changed, such as their compression, delete "
+            f"{note}."
+        )
+    if found.keys() - before.keys():
+        write_json(note, {"files": {**before, **found}})
+
+
+def _files(profile: Profile, corpus: Path) -> Iterator[tuple[str, Path]]:
+    """Those of the profile's languages, each with the name that it goes by."""
+    sets = profile.evaluation.sets
+    places = {
+        "": (corpus, {"train", profile.packs.validation.split, *(one.split for one in sets.values() if one.corpus is None)}),
+        **{f"{name}: ": (one.corpus, {one.split}) for name, one in sets.items() if one.corpus is not None},
+    }
+    if profile.corpus.unfiltered is not None:
+        places["unfiltered: "] = (profile.corpus.unfiltered, {"train"})
+    languages = {*profile.initial, *profile.new}
+    for prefix, (folder, splits) in places.items():
+        if folder.is_dir():  # where it is not, whoever needs it says so
+            for split in splits:
+                for language, path in find_files(folder, split).items():
+                    if language in languages:
+                        yield f"{prefix}{split}.{language}", path
+
+
+def digest(path: Path) -> str:
+    size = path.stat().st_size
+    found = hashlib.sha256(f"{size} ".encode())
+    with path.open("rb") as handle:
+        if size <= WHOLE:
+            found.update(handle.read())
+        else:
+            pieces = WHOLE // PIECE
+            for number in range(pieces):
+                handle.seek((size - PIECE) * number // (pieces - 1))
+                found.update(handle.read(PIECE))
+    return found.hexdigest()[:32]
