@@ -11,7 +11,8 @@ Speed: a pack has another vocabulary than its base, and so other lengths, which 
 each pack has the base's own subwords, so that every side reads the same ids, and the end of a sentence is forbidden, so that
 every side writes exactly `--tokens` tokens for each line. Sides take turns in every round, in an order that changes; a pack's
 figure is the median over the rounds of its time divided by the base's in the same round. "base again" is the base measured
-against itself: what it is off 1 by is noise. "unfolded" has its adapters beside the FFNs instead of in them. On a machine with
+against itself: what it is off 1 by is noise. "unfolded" has its adapters beside the FFNs instead of in them. A source and a
+target pack are also composed, and set against the two one after the other, as through English. On a machine with
 other work on it, `--clock cpu --threads 1` counts the processor time of this process alone, and is far steadier.
 """
 
@@ -50,6 +51,9 @@ PACKS: dict[str, tuple[str, str]] = {
     "target: parallel adapters": ("target", "embed + parallel-adapters-all(64) + code:learned:fr"),
 }
 UNFOLDED = "target: parallel adapters"
+BOTH = ("source: embed", "target: replaced layer")
+"""Composed, they translate between two new languages in one pass; through English it takes one of each."""
+COMPOSED, PIVOT = "source and target composed", "the same two through English"
 BEAMS = (1, 5)
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
@@ -121,9 +125,7 @@ def make_packs(base: Base, folder: Path) -> dict[str, Path]:
     return paths
 
 
-def direction(pack: Pack | None) -> tuple[str, str]:
-    if pack is None:
-        return "en", "fr"
+def direction(pack: Pack) -> tuple[str, str]:
     return (LANGUAGE, "fr") if pack.side == "source" else ("en", LANGUAGE)
 
 
@@ -185,6 +187,7 @@ def speed(base: Base, packs: dict[str, Path], beam: int, arguments: argparse.Nam
     sides = {"base": composed(base, None), "base again": composed(base, None)}
     sides |= {name: composed(base, pack) for name, pack in loaded.items()}
     sides[f"{UNFOLDED}, unfolded"] = composed(base, loaded[UNFOLDED], fold=False)
+    sides[COMPOSED] = compose(base, source=loaded[BOTH[0]], target=loaded[BOTH[1]])
     runners = {name: FixedLength(side, beam, arguments) for name, side in sides.items()}
     counts = {runner.source_tokens for runner in runners.values()}
     assert len(counts) == 1, "the sides do not read the same number of tokens"
@@ -192,6 +195,7 @@ def speed(base: Base, packs: dict[str, Path], beam: int, arguments: argparse.Nam
     order, chance = list(runners), random.Random(1)
     for _ in range(arguments.runs + 1):
         rounds.append({name: runners[name]() for name in order})
+        rounds[-1][PIVOT] = sum(rounds[-1][name] for name in BOTH)
         chance.shuffle(order)
     rounds = rounds[1:]
     written = arguments.lines * arguments.tokens
@@ -206,7 +210,7 @@ def speed(base: Base, packs: dict[str, Path], beam: int, arguments: argparse.Nam
                 "time_by_base": round(ratio := median(own[name] / own["base"] for own in rounds), 3),
                 **({"aim_met": ratio <= SLOWER} if name in packs else {}),
             }
-            for name in runners
+            for name in (*runners, PIVOT)
         },
     }
 
@@ -216,7 +220,8 @@ class FixedLength:
 
     def __init__(self, composition: Composition, beam: int, arguments: argparse.Namespace) -> None:
         lines, tokens = arguments.lines, arguments.tokens
-        source, target = direction(composition.source or composition.target)
+        source = LANGUAGE if composition.source is not None else "en"
+        target = LANGUAGE if composition.target is not None else "fr"
         codec = composition.codec
         self.model, self.codec, self.tokens = composition.model, codec, tokens
         self.clock = CLOCKS[arguments.clock]

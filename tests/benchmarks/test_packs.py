@@ -41,7 +41,10 @@ def test_every_side_reads_and_writes_as_many_tokens(report: dict[str, Any]) -> N
     assert [search["beam"] for search in report["speed"]] == [1, 5]
     for search in report["speed"]:
         assert (search["lines"], search["output_tokens"]) == (3, 3 * 4)
-        assert list(search["sides"]) == ["base", "base again", *SIDES, f"{SIDES[-1]}, unfolded"]
+        both = ["source and target composed", "the same two through English"]
+        assert list(search["sides"]) == ["base", "base again", *SIDES, f"{SIDES[-1]}, unfolded", *both]
+        composed, pivot = (search["sides"][name]["tokens_per_second"] for name in both)
+        assert composed > pivot
         assert search["sides"]["base"]["time_by_base"] == 1
         for name in SIDES:
             side = search["sides"][name]
