@@ -157,6 +157,26 @@ def test_compiled_packed_layers_give_the_gradients_of_plain_ones(tiles: bool, mo
         assert (one - two).norm() <= 0.08 * two.norm() + 3e-4 * largest
 
 
+def test_padded_compiled_layers_take_the_dropout_of_the_moment() -> None:
+    torch.manual_seed(0)
+    model = Transformer.build(named_size("tiny"), 997).cuda()
+    source, target = (torch.randint(8, 997, (16, 24), device="cuda") for _ in range(2))
+
+    def loss() -> float:
+        with torch.autocast("cuda", torch.bfloat16):
+            result = smoothed_loss(model, source, target, target, 0.1, compiled=True)
+        result.backward()
+        return result.item()
+
+    plain = loss()
+    compile_layers(model)
+    for probability in (0.1, 0.3, 0.2, 0.0):
+        model.set_dropout(probability)
+        losses = [loss() for _ in range(4)]
+        assert (len(set(losses)) > 1) == (probability > 0)
+        assert losses == pytest.approx([plain] * 4, rel=0.02 + probability)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path, compiled: bool) -> None:
     """Dropout is a function of the step there too."""
