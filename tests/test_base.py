@@ -135,7 +135,6 @@ def test_the_card_is_a_readme_for_people(toy_base: Path, base: Base) -> None:
 
 
 def test_saving_replaces_a_base_whole(random_base: Base, base_copy: Path) -> None:
-    (base_copy / "stray.txt").write_text("left over", encoding="utf-8")
     mark = random_base.save(base_copy)
     assert Base.load(base_copy).fingerprint == mark
     assert sorted(path.name for path in base_copy.iterdir()) == [
@@ -145,6 +144,24 @@ def test_saving_replaces_a_base_whole(random_base: Base, base_copy: Path) -> Non
         "subwords.model",
     ]
     assert [path.name for path in base_copy.parent.iterdir()] == [base_copy.name]
+
+
+def test_saving_leaves_what_is_no_base_as_it_is(random_base: Base, base_copy: Path, tmp_path: Path) -> None:
+    thesis = tmp_path / "keep" / "sub" / "thesis.txt"
+    thesis.parent.mkdir(parents=True)
+    thesis.write_text("all of it", encoding="utf-8")
+    with pytest.raises(GraftError, match=r"keep is not empty and no base, and stays as it is\. Name .*keep/base\."):
+        random_base.save(tmp_path / "keep")
+    with pytest.raises(GraftError, match=r"thesis\.txt is a file, and a base is a folder; name another one"):
+        random_base.save(thesis)
+    assert thesis.read_text(encoding="utf-8") == "all of it"
+    (base_copy / "notes.txt").write_text("mine", encoding="utf-8")
+    before = {path.name: path.read_bytes() for path in base_copy.iterdir()}
+    with pytest.raises(GraftError, match=r"is a base with other things beside it \(notes\.txt\), and stays as it is"):
+        random_base.save(base_copy)
+    assert {path.name: path.read_bytes() for path in base_copy.iterdir()} == before
+    (tmp_path / "empty").mkdir()
+    random_base.save(tmp_path / "empty")
 
 
 def test_one_changed_bit_is_noticed(base_copy: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graftmt
+from graftmt import files
 from graftmt.errors import GraftError
-from graftmt.files import atomic_file, atomic_folder, claimed, exclusive, read_json, write_json, write_text
+from graftmt.files import atomic_file, atomic_folder, claimed, exclusive, read_json, remove_left, write_json, write_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=["Cs"])),
@@ -139,7 +143,7 @@ def test_the_old_folder_comes_back_when_the_new_one_cannot_take_its_place(
     before, replace = content(tmp_path), os.replace
 
     def fail_to_move_in(source: Path, target: Path) -> None:
-        if str(source).endswith(".tmp") and not target.exists():
+        if source.name == "new" and not target.exists():
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         replace(source, target)
 
@@ -285,3 +289,183 @@ def test_a_folder_in_use_is_refused_until_it_is_left(tmp_path: Path) -> None:
             pass
     with exclusive(tmp_path / "run", "the run"):
         pass
+
+
+# What a kill leaves
+
+KILLED = """
+import os, pathlib, signal, sys, threading
+from graftmt.files import atomic_file, atomic_folder
+
+path, kind = pathlib.Path(sys.argv[1]), sys.argv[2]
+write = atomic_folder if kind == "folder" else atomic_file
+with write(path) as temporary:
+    (temporary / "a" if kind == "folder" else temporary).write_text("half")
+    print("writing", flush=True)
+    threading.Event().wait()
+"""
+
+
+@contextmanager
+def writing_elsewhere(path: Path, kind: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process, in the middle of writing `path`; killed when the block ends."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(graftmt.__file__).parents[1])}
+    command = [sys.executable, "-c", KILLED, str(path), kind]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def write_either(path: Path, kind: str, text: str) -> None:
+    write_folder(path, text, "a") if kind == "folder" else write_text(path, text)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_kill_left_is_removed_by_the_next_to_write_the_same(tmp_path: Path, kind: str) -> None:
+    with writing_elsewhere(tmp_path / "corpus", kind):
+        pass
+    assert len(list(tmp_path.iterdir())) == 1
+    write_either(tmp_path / "other", kind, "other")  # of another name: not its business
+    assert len(list(tmp_path.iterdir())) == 2
+    write_either(tmp_path / "corpus", kind, "new")
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus", "other"}
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_another_process_is_writing_stays(tmp_path: Path, kind: str) -> None:
+    with writing_elsewhere(tmp_path / "corpus", kind):
+        half = [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == b"half"]
+        write_either(tmp_path / "corpus", kind, "new")
+        remove_left(tmp_path / "corpus")
+        assert [path.read_text(encoding="utf-8") for path in half] == ["half"]
+    write_either(tmp_path / "corpus", kind, "newer")
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_where_there_are_no_locks_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    def unsupported(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    with writing_elsewhere(tmp_path / "corpus", kind):
+        pass
+    left = content(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", unsupported)
+        write_either(tmp_path / "corpus", kind, "new")
+        assert content(tmp_path).items() >= left.items()
+        with (atomic_folder if kind == "folder" else atomic_file)(tmp_path / "corpus") as temporary:
+            file = temporary / "a" if kind == "folder" else temporary
+            file.write_text("newer", encoding="utf-8")
+            remove_left(tmp_path / "corpus")
+            assert file.read_text(encoding="utf-8") == "newer"
+
+
+def test_a_folder_written_without_locks_is_not_removed_by_one_who_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with atomic_folder(tmp_path / "corpus") as temporary:
+        (temporary / "a").write_text("mine", encoding="utf-8")
+        monkeypatch.undo()
+        remove_left(tmp_path / "corpus")
+    assert content(tmp_path) == {"corpus/a": "mine"}
+
+
+@pytest.mark.parametrize(
+    "name", [".aug.v2.k3jd8_xa.tmp", ".aug.k3jd.tmp", ".aug.k3jd8_xa.tmp", ".aug.4711.tmp", ".aug.work.tmp", "aug.k3jd8_xa.tmp"]
+)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_names_that_others_gave_are_left_alone(tmp_path: Path, name: str, kind: str) -> None:
+    (tmp_path / name).mkdir() if kind == "folder" else (tmp_path / name).write_text("theirs", encoding="utf-8")
+    write_folder(tmp_path / "aug", "new", "a")
+    assert {path.name for path in tmp_path.iterdir()} == {"aug", name}
+
+
+def test_a_folder_of_a_longer_name_stays_though_its_writer_is_dead(tmp_path: Path) -> None:
+    with writing_elsewhere(tmp_path / "aug.v2", "folder"):
+        pass
+    left = content(tmp_path)
+    write_folder(tmp_path / "aug", "new", "a")
+    assert content(tmp_path) == {**left, "aug/a": "new"}
+
+
+def test_a_kill_between_two_folders_brings_the_old_one_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old one has stepped aside, the new one has not taken its place, and the process is no more."""
+    write_folder(tmp_path / "folder", "old", "a")
+    replace = os.replace
+
+    class Killed(BaseException):
+        pass
+
+    def die_before_moving_in(source: Path, target: Path) -> None:
+        if source.name == "new" and not target.exists():
+            raise Killed
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", die_before_moving_in)
+        patch.setattr(files, "_clear", lambda place, path: None)
+        with pytest.raises(Killed):
+            write_folder(tmp_path / "folder", "new", "a")
+    assert not (tmp_path / "folder").exists()
+    remove_left(tmp_path / "folder")
+    assert content(tmp_path) == {"folder/a": "old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("can_come_back", [True, False])
+def test_an_interruption_between_two_folders_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_come_back: bool
+) -> None:
+    write_folder(tmp_path / "folder", "old", "a")
+    replace = os.replace
+
+    def interrupted(source: Path, target: Path) -> None:
+        if source.name == "new" and not target.exists():
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "folder") as temporary:
+            (temporary / "a").write_text("new", encoding="utf-8")
+            if not can_come_back:
+                patch.setattr(Path, "rename", fail)
+    assert (tmp_path / "folder").exists() == can_come_back
+    remove_left(tmp_path / "folder")
+    assert content(tmp_path) == {"folder/a": "old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_many_writers_of_one_name_take_nothing_from_each_other(tmp_path: Path) -> None:
+    problems: list[BaseException] = []
+
+    def write_often(number: int) -> None:
+        try:
+            for _ in range(40):
+                write_text(tmp_path / "file", f"{number}")
+                with atomic_folder(tmp_path / f"folder{number}") as temporary:
+                    (temporary / "a").write_text("a", encoding="utf-8")
+                    for other in range(4):
+                        remove_left(tmp_path / f"folder{other}")
+        except BaseException as problem:
+            problems.append(problem)
+
+    writers = [threading.Thread(target=write_often, args=(number,)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert problems == []
+    assert {path.name for path in tmp_path.iterdir()} == {"file", *(f"folder{number}" for number in range(4))}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+CODE = ("src", "tests", "benchmarks")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,26 @@ def test_every_direct_dependency_has_a_constraint(project: dict[str, Any]) -> No
     requirements = [*project["dependencies"], *(name for extra in extras.values() for name in extra)]
     direct = {package_name(requirement) for requirement in requirements} - {project["name"]}
     assert direct - {package_name(line) for line in constraints()} == set()
+
+
+@pytest.fixture(scope="module")
+def imported() -> set[str]:
+    """The packages that some module of ours, a test or a benchmark imports."""
+    pattern = re.compile(r"\b(?:import|from) (?:torch\.utils\.)?(\w+)|import(?:_module|orskip)\(\"(\w+)")
+    texts = (path.read_text(encoding="utf-8") for folder in CODE for path in (ROOT / folder).rglob("*.py"))
+    return {name for text in texts for names in pattern.findall(text) for name in names}
+
+
+def test_every_extra_installs_what_some_code_imports(project: dict[str, Any], imported: set[str]) -> None:
+    extras = {name: extra for name, extra in project["optional-dependencies"].items() if name != "dev"}  # tools are run
+    wanted = {package_name(requirement).replace("-", "_") for extra in extras.values() for requirement in extra}
+    assert wanted - imported - {project["name"]} == set()
+
+
+def test_every_package_whose_types_are_left_out_is_imported(imported: set[str]) -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        overrides = tomllib.load(file)["tool"]["mypy"]["overrides"]
+    assert {name.removesuffix(".*") for override in overrides for name in override["module"]} - imported == set()
 
 
 def test_constraints_are_exact_and_without_local_builds() -> None:

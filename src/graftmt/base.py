@@ -30,6 +30,8 @@ FORMAT = 1
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
+DOCUMENT, TENSORS, SUBWORDS, CARD = "base.json", "model.safetensors", "subwords.model", "README.md"
+
 REQUIRED = {"fingerprint": str, "languages": list, "code_placement": str, "rows": int, "architecture": dict, "card": dict}
 """What base.json must hold to be read; the rest is for people."""
 
@@ -63,8 +65,8 @@ class Base:
         folder, precision = Path(folder), named_dtype(dtype)
         document = read_base_document(folder)
         config = architecture_of(document, folder)
-        tokenizer = Tokenizer(Subwords.load(folder / "subwords.model"), document["languages"], document["code_placement"])
-        tensors = read_tensors(folder / "model.safetensors", "the base")
+        tokenizer = Tokenizer(Subwords.load(folder / SUBWORDS), document["languages"], document["code_placement"])
+        tensors = read_tensors(folder / TENSORS, "the base")
         rows = len(tokenizer.vocabulary)
         if document["rows"] != rows:
             raise CheckpointError(
@@ -82,8 +84,12 @@ class Base:
         return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"])
 
     def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
-        """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint."""
+        """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint.
+
+        A base that lies there is replaced; a folder with anything else in it stays, and is an error.
+        """
         folder, precision = Path(folder), named_dtype(dtype)
+        check_base_place(folder)
         tensors = {name: tensor.to("cpu", precision).contiguous() for name, tensor in parameters(self.model).items()}
         mark = fingerprint(tensors, self.model.config, self.tokenizer)
         document = {
@@ -99,19 +105,33 @@ class Base:
             "card": dict(self.card if card is None else card),
         }
         with atomic_folder(folder) as temporary:
-            write_tensors(temporary / "model.safetensors", tensors)
-            (temporary / "subwords.model").write_bytes(self.tokenizer.subwords.model_bytes)
-            write_json(temporary / "base.json", document)
-            write_text(temporary / "README.md", model_card(document))
+            write_tensors(temporary / TENSORS, tensors)
+            (temporary / SUBWORDS).write_bytes(self.tokenizer.subwords.model_bytes)
+            write_json(temporary / DOCUMENT, document)
+            write_text(temporary / CARD, model_card(document))
         self.fingerprint = mark
         return mark
+
+
+def check_base_place(folder: Path) -> None:
+    """A base may take the place of another one, but of nothing else: a folder that is written to is replaced whole."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise GraftError(f"{folder} is a file, and a base is a folder; name another one.")
+    names = {path.name for path in folder.iterdir()}
+    others = sorted(names - {DOCUMENT, TENSORS, SUBWORDS, CARD})
+    if not names or (DOCUMENT in names and not others):
+        return
+    what = f"a base with other things beside it ({', '.join(others[:3])})" if DOCUMENT in names else "not empty and no base"
+    raise GraftError(f"{folder} is {what}, and stays as it is. Name a new folder for the base, such as {folder / 'base'}.")
 
 
 def read_base_document(folder: Path) -> dict[str, Any]:
     """base.json, checked: the right kind, a format this version can read, no key missing."""
     if not folder.is_dir():
         raise GraftError(f"there is no base folder {folder}; make one with `graftmt train` or `graftmt demo`.")
-    document = read_json(folder / "base.json", "the base")
+    document = read_json(folder / DOCUMENT, "the base")
     if document.get("kind") != "base":
         raise CheckpointError(f"{folder}/base.json is of kind {document.get('kind')!r}, not a base.")
     if not isinstance(document.get("format"), int) or document["format"] > FORMAT:

@@ -6,10 +6,11 @@ The dataclass beside the code is the only declaration of an option: its fields g
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -147,6 +148,26 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
     return value
 
 
+def check_numbers(config: Any, expected: str, fine: Callable[[float], bool], *names: str) -> None:
+    """For `__post_init__`: fields that are out of range are an error that says what was expected; None may stand in any."""
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and not fine(value):
+            raise ConfigError(f"{name} is {value}; expected {expected}.")
+
+
+def one_or_more(value: float) -> bool:
+    return 1 <= value < math.inf
+
+
+def zero_or_more(value: float) -> bool:
+    return 0 <= value < math.inf
+
+
+def above_zero(value: float) -> bool:
+    return 0 < value < math.inf
+
+
 def to_mapping(value: Any) -> Any:
     """The plain YAML form of a configuration: the inverse of `from_mapping`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -163,18 +184,32 @@ def to_yaml(value: Any) -> str:
 
 
 def _mappings(*lists: list[Any]) -> bool:
-    """Whether all that they hold are mappings: such lists are compared entry by entry, whatever their lengths."""
+    """Whether all that they hold are mappings."""
     return all(isinstance(entry, Mapping) for one in lists for entry in one)
 
 
-def differences(old: Any, new: Any, where: str = "") -> list[str]:
-    """The dotted keys in which two plain mappings differ, each with both values."""
+class Change(NamedTuple):
+    """Where two plain mappings differ: the dotted key and both values."""
+
+    key: str
+    old: Any
+    new: Any
+
+
+def changes(old: Any, new: Any, where: str = "") -> Iterator[Change]:
+    """What two plain mappings do not have in common. Lists of mappings are compared entry by entry, whatever their lengths."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        keys = [*old, *(key for key in new if key not in old)]
-        return [line for key in keys for line in differences(old.get(key), new.get(key), _join(where, str(key)))]
-    if isinstance(old, list) and isinstance(new, list) and (len(old) == len(new) or _mappings(old, new)):
-        found = [
-            line for index, pair in enumerate(zip(old, new, strict=False)) for line in differences(*pair, f"{where}.{index}")
-        ]
-        return found if len(old) == len(new) else [*found, f"{where}: {len(old)} then, {len(new)} now"]
-    return [] if old == new else [f"{where}: {old!r} then, {new!r} now"]
+        for key in dict.fromkeys((*old, *new)):
+            yield from changes(old.get(key), new.get(key), _join(where, str(key)))
+    elif isinstance(old, list) and isinstance(new, list) and _mappings(old, new):
+        for index, pair in enumerate(zip(old, new, strict=False)):
+            yield from changes(*pair, f"{where}.{index}")
+        if len(old) != len(new):
+            yield Change(where, len(old), len(new))
+    elif old != new:
+        yield Change(where, old, new)
+
+
+def differences(old: Any, new: Any, where: str = "") -> list[str]:
+    """The same in words: the dotted keys, each with both values."""
+    return [f"{change.key}: {change.old!r} then, {change.new!r} now" for change in changes(old, new, where)]

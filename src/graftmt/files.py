@@ -6,12 +6,14 @@ import errno
 import fcntl
 import json
 import os
+import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from graftmt.errors import GraftError
 
@@ -36,42 +38,41 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary path beside `path`; it takes its name when the block ends well, and is removed otherwise."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        make_folder(path.parent)
-        yield temporary
-        _synchronise(temporary)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise _failed(path, error) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    """Yields a temporary file beside `path`; it takes that name when the block ends well, and is removed otherwise."""
+    with ExitStack() as stack:
+        try:
+            make_folder(path.parent)
+            remove_left(path)
+            temporary = stack.enter_context(_own_file(path))
+            yield temporary
+            _synchronise(temporary)
+            os.replace(temporary, path)
+        except OSError as error:
+            raise _failed(path, error) from error
 
 
 @contextmanager
 def atomic_folder(path: Path, *, unless: str | None = None) -> Iterator[Path]:
     """The same for a folder: the new one replaces the old one whole; `unless` that has a file of this name, and stays."""
-    temporary: Path | None = None
-    try:
-        make_folder(path.parent)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-        temporary.chmod(0o755)
-        yield temporary
-        for written in temporary.iterdir():
-            if written.is_file():
-                _synchronise(written)
-        _replace_folder(temporary, path, unless)
-    except OSError as error:
-        raise _failed(path, error) from error
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+    with ExitStack() as stack:
+        try:
+            make_folder(path.parent)
+            remove_left(path)
+            place = stack.enter_context(_own_place(path))
+            new = place / "new"
+            new.mkdir()
+            new.chmod(0o755)
+            yield new
+            for written in new.iterdir():
+                if written.is_file():
+                    _synchronise(written)
+            _replace_folder(new, path, unless)
+        except OSError as error:
+            raise _failed(path, error) from error
 
 
 def _replace_folder(new: Path, path: Path, unless: str | None) -> None:
-    """rename(2) does not replace a folder that has files, so the old one steps aside first, and comes back on failure."""
+    """rename(2) does not replace a folder that has files, so the old one steps aside first; `_clear` has it back on failure."""
     try:
         os.replace(new, path)
         return
@@ -80,15 +81,106 @@ def _replace_folder(new: Path, path: Path, unless: str | None) -> None:
             raise
     if unless is not None and (path / unless).is_file():
         return
-    aside = path.with_name(f".{path.name}.{os.getpid()}.old")
-    shutil.rmtree(aside, ignore_errors=True)
-    os.replace(path, aside)
+    os.replace(path, new.with_name("old"))
+    os.replace(new, path)
+
+
+@contextmanager
+def _own_file(path: Path) -> Iterator[Path]:
+    """An empty file beside `path`, locked while the block runs."""
+    temporary, handle = _new_file(path)
+    with handle:
+        try:
+            yield temporary
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def _new_file(path: Path) -> tuple[Path, BinaryIO]:
+    """Made and locked; one that another process locked first, taking it for a dead one's, is left to that."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.randbelow(9 * 10**11) + 10**11}.tmp")
+        handle = temporary.open("xb")
+        with suppress(BlockingIOError):
+            if not _lock(handle) or temporary.exists():
+                return temporary, handle
+        handle.close()
+
+
+@contextmanager
+def _own_place(path: Path) -> Iterator[Path]:
+    """A folder beside `path` with a locked file `lock`; it is removed with all in it when the block ends."""
+    place = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
     try:
-        os.replace(new, path)
-    except OSError:
-        os.replace(aside, path)
+        with (place / "unlocked").open("wb") as handle:
+            # It has its name only once it is locked. Where there are no locks it never has, and nobody removes the folder.
+            if _lock(handle):
+                (place / "unlocked").rename(place / "lock")
+            try:
+                yield place
+            finally:
+                _clear(place, path)
+    finally:
+        with suppress(OSError):
+            place.rmdir()
+
+
+def remove_left(path: Path) -> None:
+    """Removes what processes that were killed as they wrote `path` left beside it; nothing that is being written.
+
+    A folder that had stepped aside for a new one comes back where that did not take its place.
+    """
+    ours = re.compile(rf"\.{re.escape(path.name)}\.(?:\d{{12}}|(?P<folder>[a-z0-9_]{{8}}))\.tmp")
+    with suppress(OSError):
+        for found in filter(None, map(ours.fullmatch, os.listdir(path.parent))):
+            left = path.with_name(found[0])
+            with suppress(OSError):
+                _remove_folder(left, path) if found["folder"] else _remove_file(left)
+
+
+def _remove_file(left: Path) -> None:
+    # Opened to write, though nothing is written: otherwise NFS gives no lock.
+    with left.open("r+b") as handle:
+        if _lock(handle):
+            left.unlink()
+
+
+def _remove_folder(left: Path, path: Path) -> None:
+    with (left / "lock").open("r+b") as handle:
+        if not _lock(handle):
+            return
+        _clear(left, path)
+    left.rmdir()
+
+
+def _clear(place: Path, path: Path) -> None:
+    """Removes what is in a place, but an old folder comes back to `path` where no new one is; if it cannot, it stays.
+
+    The lock goes last: as long as there is something, another process can tell whether it may be removed.
+    """
+    with suppress(OSError):
+        if (place / "old").is_dir() and not path.exists():
+            (place / "old").rename(path)
+        for inside in sorted(place.iterdir(), key=lambda path: path.name == "lock"):
+            if inside.is_dir():
+                shutil.rmtree(inside, ignore_errors=True)
+            else:
+                inside.unlink(missing_ok=True)
+
+
+def _lock(handle: BinaryIO) -> bool:
+    """Locks a file until it is closed or its process is killed; False where the file system has no locks.
+
+    Where another process has it, that is a BlockingIOError.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    except OSError:
+        return False
+    return True
 
 
 def _synchronise(path: Path) -> None:

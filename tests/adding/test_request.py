@@ -23,6 +23,7 @@ from graftmt.adding.request import (
 )
 from graftmt.base import Base
 from graftmt.data import Corpus
+from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, check_recipe
 
 OPTIONS = AddOptions(languages=("el",), base=Path("base"), train=("corpus",), side="source")
@@ -125,3 +126,10 @@ def test_a_request_that_can_be_met_has_no_parent_unless_it_names_one(
     found = check_early(replace(OPTIONS, parent=tmp_path / "pack", recipe="embed"), base)
     assert found is not None
     assert found.fingerprint == parent.fingerprint
+
+
+@pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**63}, {"steps": 0}, {"merges": 0}, {"test_lines": 0}])
+def test_numbers_without_sense_are_refused_before_anything_is_read(wrong: dict[str, int]) -> None:
+    ((name, value),) = wrong.items()
+    with pytest.raises(ConfigError, match=f"{name} is {value}; expected"):
+        replace(OPTIONS, **wrong)

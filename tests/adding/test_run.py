@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from graftmt.adding.request import AddOptions
-from graftmt.adding.run import AddResult, add_language, check_earlier_run, steps_done
+from graftmt.adding.run import AddResult, add_language, check_earlier_run, steps_done, work_folder
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
+from graftmt.files import exclusive
 from graftmt.packs import load_pack
 from graftmt.training import Stopped
 from graftmt.translator import Translator
@@ -128,6 +130,60 @@ def test_a_run_on_other_text_is_refused_with_the_options_of_add(
     assert "was trained on other text" in str(caught.value)
     assert "Restore them, or use another folder (--run FOLDER), or --fresh to start over" in str(caught.value)
     assert "run=" not in str(caught.value)
+
+
+def test_a_run_begun_on_another_base_or_pack_is_refused_with_what_differs(
+    options: AddOptions, base: Base, graft_base: Callable[..., Path], tmp_path: Path
+) -> None:
+    add(options, base, steps=1)
+    torch.manual_seed(7)
+    another = Base.create(base.model.config, base.tokenizer)
+    another.save(tmp_path / "another")
+    with pytest.raises(ConfigError) as caught:
+        add(options, another, steps=1)
+    marks = f"({base.fingerprint[:16]}, not {another.fingerprint[:16]})"
+    assert f"was begun with another base {marks}. Give the same base, or use another folder (--run" in str(caught.value)
+    assert "text" not in str(caught.value)
+    state = next((options.run / "checkpoints").glob("stage1-step*")) / "state.json"
+    document = json.loads(state.read_text(encoding="utf-8"))
+    del document["marks"]  # as earlier versions wrote it
+    state.write_text(json.dumps(document), encoding="utf-8")
+    add(options, base, steps=1)
+    with pytest.raises(ConfigError, match="was begun with other text or another base or pack to continue or recipe than is"):
+        add(options, another, steps=1)
+
+
+def test_a_run_that_continued_another_pack_says_so(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    packs = [add(options, base, run=tmp_path / name, steps=1, seed=seed) for name, seed in (("one", 1), ("two", 2))]
+    continued = replace(options, merges=None, run=tmp_path / "run-2", steps=1)
+    add(continued, base, parent=packs[0].path)
+    with pytest.raises(ConfigError, match=r"begun with another pack to continue \([0-9a-f]{16}, not [0-9a-f]{16}\)\. Give"):
+        add(continued, base, parent=packs[1].path)
+
+
+def test_a_pack_that_is_continued_needs_no_verdict_either(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    first = add(options, base, steps=1)
+    for language in ("el", "en"):
+        (tmp_path / f"test.{language}.txt").write_text("κε " * 250 + "\n", encoding="utf-8")
+    text = tuple(f"{language}={tmp_path / f'test.{language}.txt'}" for language in ("el", "en"))
+    continued = add(options, base, parent=first.path, merges=None, test=text, run=tmp_path / "next", steps=1)
+    assert continued.pack is not None and continued.path == tmp_path / "next" / "pack"
+    assert (continued.verdict, continued.before) == (None, None)
+    assert continued.unjudged.startswith("no verdict: no line of the test text")
+    assert "scores_here" not in continued.pack.card["parent"]
+
+
+def test_the_first_process_alone_looks_whether_the_folder_is_free(options: AddOptions, base: Base, tmp_path: Path) -> None:
+    """Under torchrun the others do not wait for each other there: with a lock each, one would refuse the next."""
+    assert options.run is not None
+    with exclusive(options.run, "the run"):
+        with work_folder(options, None, base, lambda _: None, first=False) as folder:
+            assert folder == options.run
+        with (
+            pytest.raises(GraftError, match="in use by another process"),
+            work_folder(options, None, base, lambda _: None, first=True),
+        ):
+            pass
 
 
 @pytest.mark.parametrize("name", ["pack", "el.graftpack"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graftmt.adding.verdict import Verdict, judge, sample_translations
+from graftmt.adding.verdict import Verdict, judge, no_verdict, sample_translations
 from graftmt.assessment.directions import Evaluation, evaluate_directions
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
@@ -81,6 +81,41 @@ def test_lines_are_taken_where_there_is_text_on_both_sides(base: Base, packs: di
     assert more.scores["el-en"]["lines"] == 2  # the last one is no sentence
 
 
+def write_test(folder: Path, **texts: list[str]) -> Corpus:
+    for language, lines in texts.items():
+        (folder / f"test.{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return Corpus.open(folder, "test")
+
+
+def test_directions_with_long_lines_only_are_left_out(base: Base, packs: dict[str, Pack], tmp_path: Path) -> None:
+    corpus = write_test(tmp_path, el=["κε " * 250, "λαμα"], en=["bada", ""], fr=["", "pa"])
+    found = judge(base, packs["el"], corpus, ["en"], beam=1, quiet=True)
+    assert found is not None
+    assert scored(found) == {"trained": [], "zero-shot": ["el-fr"]}
+    assert found.words.startswith("No test line is of a trained direction. Zero-shot: ")
+    everything = judge(base, packs["el"], corpus, ["en", "fr"], beam=1, quiet=True)
+    assert everything is not None and scored(everything) == {"trained": ["el-fr"], "zero-shot": []}
+
+
+def test_without_a_line_that_can_be_judged_there_is_no_verdict(base: Base, packs: dict[str, Pack], tmp_path: Path) -> None:
+    corpus = write_test(tmp_path, el=["κε " * 250] * 3, en=["bada"] * 3)
+    assert judge(base, packs["el"], corpus, ["en"], beam=1, quiet=True) is None
+    assert f"no line of the test text in {tmp_path} has text on both sides and at most 512 characters" in no_verdict(corpus)
+    # The other way round it is the short side that is translated.
+    other = write_test(tmp_path, el=["κε " * 250] * 3, en=["bada"] * 3)
+    assert judge(base, packs["both"], other, ["en"], beam=1, quiet=True) is not None
+
+
+def test_entries_name_both_sides(base: Base, packs: dict[str, Pack], graft_corpus: Path) -> None:
+    found = judge(base, packs["el"], Corpus.open(graft_corpus, "test"), ["en"], lines=2, beam=1, quiet=True)
+    assert found is not None
+    assert {name: (entry["source"], entry["target"]) for name, entry in found.scores.items()} == {
+        "el-en": ("el", "en"),
+        "el-fr": ("el", "fr"),
+        "el-ru": ("el", "ru"),
+    }
+
+
 def evaluation(direction: str, count: int) -> Evaluation:
     source, target = direction.split("-")
     lines = [f"{direction} {'x' * (number % 30)} {number}" for number in range(count)]
@@ -108,7 +143,7 @@ def verdict(
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (verdict(80), "Trained directions: chrF 80.0. No other language of the base is in the test text"),
+        (verdict(80), "Trained directions: chrF 80.0. The test text has no sentences in other languages of the base"),
         (verdict(80, 60), "Trained directions: chrF 80.0. Zero-shot: 60.0."),
         (verdict(80, 60, 70), "Zero-shot: 60.0, and 70.0 through fr: for these, translate with --pivot fr."),
         (verdict(80, 70, 60), "and 60.0 through fr: no pivot is needed."),

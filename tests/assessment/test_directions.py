@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from graftmt.assessment import scoring
-from graftmt.assessment.directions import evaluate_directions
+from graftmt.assessment.directions import direction_lines, evaluate_directions, with_sentences
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
+from graftmt.errors import DataError
 from graftmt.packs import Pack
 from graftmt.translator import Translator
 
@@ -52,3 +53,15 @@ def test_processes_of_their_own_give_the_same_scores(
     monkeypatch.setattr(scoring, "FEWEST_LINES", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert evaluate_directions(translator, corpus, directions, lines=4, options=OPTIONS) == alone
+
+
+def test_lines_that_are_all_too_long_are_not_said_to_be_missing(translator: Translator, tmp_path: Path) -> None:
+    for language, line in {"el": "κε " * 250, "en": "bada", "fr": ""}.items():
+        (tmp_path / f"test.{language}.txt").write_text(f"{line}\n" * 3, encoding="utf-8")
+    corpus, directions = Corpus.open(tmp_path, "test"), [Direction("el", "en"), Direction("en", "el"), Direction("el", "fr")]
+    assert with_sentences(corpus, [*directions, Direction("el", "ru")]) == [Direction("en", "el")]
+    with pytest.raises(DataError, match=r"has no line of el-en whose el text is at most 512 characters long; split the lines"):
+        direction_lines(corpus, directions[:1], pairs=2)
+    with pytest.raises(DataError, match=r"has no line with text on both sides of el-fr\."):
+        direction_lines(corpus, directions[2:], pairs=2)
+    assert len(direction_lines(corpus, directions[:1])[0].sources) == 3  # where all lines are asked for, these are too

@@ -13,13 +13,13 @@ import pytest
 
 from graftmt.assessment import run, scoring
 from graftmt.assessment.directions import DirectionLines, direction_lines, evaluate_directions, translate_directions
-from graftmt.assessment.folder import EvaluationFolder
+from graftmt.assessment.folder import EvaluationFolder, changes_in_words
 from graftmt.assessment.report import document
 from graftmt.assessment.run import AssessOptions, chunks, segmented_languages
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
-from graftmt.errors import GraftError, LanguageError
+from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.model import ModelConfig
 from graftmt.text import Tokenizer, train_subwords
 from graftmt.translator import Translator
@@ -133,7 +133,7 @@ def test_text_that_changed_is_another_evaluation(assessed, tmp_path: Path, toy_c
     assessed(tmp_path / "scores", "en-xa", corpus=corpus)
     lines = (corpus / "test.xa.txt").read_text(encoding="utf-8").splitlines()
     (corpus / "test.xa.txt").write_text("\n".join([*lines[1:], lines[0]]) + "\n", encoding="utf-8")
-    with pytest.raises(GraftError, match="text xa changed"):
+    with pytest.raises(GraftError, match=r"text\.xa changed"):
         assessed(tmp_path / "scores", "en-xa", corpus=corpus)
 
 
@@ -285,3 +285,17 @@ def test_without_a_word_in_corpus_json_it_is_a_choice(segmented: Path) -> None:
     directions = (Direction("en", "zh"),)
     assert segmented_languages(corpus, AssessOptions(directions=directions)) == ()
     assert segmented_languages(corpus, AssessOptions(directions=directions, desegment=True)) == ("zh",)
+
+
+def test_other_directions_are_one_change_however_many_they_are() -> None:
+    before, now = ({"directions": [f"{way}{number}-en" for number in range(30)]} for way in "ab")
+    assert changes_in_words(before, now) == ["directions changed"]
+    assert changes_in_words({"directions": ["en-fr"], "packs": {}}, {"directions": ["fr-en"], "packs": {"el": "12"}}) == [
+        "directions was ['en-fr'], is ['fr-en']",
+        "packs.el was None, is 12",
+    ]
+
+
+def test_starting_over_needs_a_folder_to_start_over_in(assessed) -> None:
+    with pytest.raises(ConfigError, match=r"--fresh starts over in the folder of an evaluation.* \(-o\), or leave --fresh out"):
+        assessed(None, "en-xa", fresh=True)

@@ -22,6 +22,7 @@ from graftmt.augmentation.back_translation import Translated
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import DataError, GraftError, LanguageError
+from graftmt.files import atomic_folder
 
 KNOWN = ("en", "fr", "ru")
 
@@ -137,6 +138,28 @@ def test_another_teacher_and_files_by_name(options: AugmentOptions, other_teache
     assert read(other.output)["fr"] != read(options.output)["fr"]
     cyrillic = [text for text in read(other.output)["fr"] if any("а" <= letter <= "я" for letter in text)]
     assert len(cyrillic) > 50
+
+
+def test_files_that_tell_their_language_and_folders_with_an_equals_sign(
+    options: AugmentOptions, corpus: Path, tmp_path: Path
+) -> None:
+    options = replace(options, spec="8")
+    quietly(options)
+    folder = shutil.copytree(corpus, tmp_path / "size=1k")
+    in_folder = replace(options, train=(str(folder),), output=tmp_path / "a")
+    files = tuple(str(folder / f"train.{language}.txt") for language in ("el", "en", "fr", "ru"))
+    by_file = replace(options, train=files, output=tmp_path / "b")
+    for other in (in_folder, by_file):
+        quietly(other)
+        assert read(other.output) == read(options.output)
+    assert (in_folder.output / "test.el.txt").is_file()
+
+
+def test_a_corpus_of_segmented_text_says_so_too(options: AugmentOptions, corpus: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(corpus, tmp_path / "words")
+    (folder / "corpus.json").write_text(json.dumps({"segmented": ["fr", "zh"]}), encoding="utf-8")
+    quietly(replace(options, spec="8", train=(str(folder),)))
+    assert json.loads((options.output / "corpus.json").read_text(encoding="utf-8"))["segmented"] == ["fr"]
 
 
 # Being stopped
@@ -317,6 +340,25 @@ def test_a_folder_of_something_else_is_left_alone(options: AugmentOptions, corpu
     assert not corpus.with_name(f"{corpus.name}.work").exists()
 
 
+def test_a_result_with_something_else_in_it_is_not_replaced(options: AugmentOptions) -> None:
+    options = replace(options, spec="8")
+    quietly(options)
+    with pytest.raises(GraftError, match="holds what is to be read"):
+        quietly(replace(options, train=(str(options.output),), fresh=True))
+    (options.output / "notes.md").write_text("mine", encoding="utf-8")
+    with pytest.raises(GraftError, match=r"more than a corpus made here \(notes\.md\)"):
+        quietly(replace(options, fresh=True))
+    assert (options.output / "notes.md").read_text(encoding="utf-8") == "mine"
+
+
+def test_what_another_writes_beside_it_stays(options: AugmentOptions) -> None:
+    """In `.out.v2.k3jd8_xa.tmp`: half of a corpus called out.v2."""
+    with atomic_folder(options.output.with_name("out.v2")) as other:
+        (other / "train.en.txt").write_text("half", encoding="utf-8")
+        quietly(replace(options, spec="8"))
+        assert (other / "train.en.txt").read_text(encoding="utf-8") == "half"
+
+
 def test_two_processes_do_not_spoil_each_others_work(options: AugmentOptions) -> None:
     from graftmt.files import exclusive
 
@@ -332,8 +374,9 @@ def test_two_processes_do_not_spoil_each_others_work(options: AugmentOptions) ->
         ({"languages": ("fr", "rru")}, "'rru' is not one of the base's languages; did you mean 'ru'"),
         ({"languages": ("en",)}, "'en' is the pivot"),
         ({"pivot": "de", "languages": None}, "--pivot: 'de' is not among the base's languages"),
-        ({"train": ("el=x", "zz=y")}, "expected one corpus folder, or LANG=FILE"),
-        ({"train": ("en=x",)}, "no training text is in el"),
+        ({"train": ("el=x",)}, "there is no file x; check the path. Expected a folder, or LANG=FILE"),
+        ({"train": (f"zz={__file__}",)}, "'zz' is neither to be added nor one of the base's languages"),
+        ({"train": (f"en={__file__}",)}, "no train file is in el, the language to add"),
     ],
 )
 def test_what_cannot_be_is_refused(options: AugmentOptions, changes: dict[str, Any], message: str) -> None:

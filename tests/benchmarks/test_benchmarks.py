@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,14 +14,18 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+def run(name: str, *options: str) -> str:
+    command = [sys.executable, str(ROOT / "benchmarks" / name), *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "COLUMNS": "400"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_decoding() -> None:
     pytest.importorskip("transformers")
     size = ["--size", "tiny", "--vocabulary", "200", "--sentences", "6", "--length", "8", "--batch", "4", "--repeats", "1"]
-    command = [sys.executable, str(ROOT / "benchmarks" / "decoding.py"), *size, "--threads", "1", "--json"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    report = json.loads(run("decoding.py", *size, "--threads", "1", "--json"))
     assert report.keys() >= {"benchmark", "size", "parameters", "vocabulary", "sentences", "device", "threads", "seed"}
     assert report["versions"].keys() >= {"graftmt", "torch", "transformers"}
     assert report["searches"].keys() == {"greedy", "beam 5"}
@@ -30,3 +35,23 @@ def test_decoding() -> None:
         for side in ("graftmt", "hugging_face"):
             assert search[side]["tokens_per_second"] > search[side]["sentences_per_second"] > 0
             assert search[side].keys() >= {"seconds", "batch", "peak_memory_mb", "output_tokens"}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "benchmarks").glob("*.py")))
+def test_make_bench_can_run_every_one_without_arguments(name: str) -> None:
+    shown = run(name, "--help")
+    usage = shown.partition("\n\n")[0].removeprefix("usage: ")
+    while "[" in usage:  # from the inside out: what may be left out
+        usage = re.sub(r"\[[^\[\]]*\]", "", usage)
+    assert usage.split() == [name], f"{name} needs {usage}"
+
+
+def test_language_id_makes_text_of_its_own() -> None:
+    pytest.importorskip("py3langid")
+    pytest.importorskip("babel")
+    report = json.loads(run("language_id.py", "--lines", "60", "--trusted-split", "valid", "--json"))
+    assert report["corpus"] == "the demo's" and "made from CLDR" in report["note"]
+    assert report["filters"].keys() == {"closed set", "open set", "n-grams"}
+    for measured in report["filters"].values():
+        assert measured["languages"].keys() == {"en", "fr", "de", "es", "ru", "el", "uk"}
+        assert measured["languages"]["el"]["wrong_dropped"] == 1  # no other language here has its script

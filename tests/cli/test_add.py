@@ -89,6 +89,33 @@ def test_it_says_what_it_sees_and_what_to_type_next(source) -> None:
     assert "Warning" not in result.stderr  # Python's own, with a line of code
 
 
+def test_what_to_type_next_knows_codes_with_hyphens(add, graft_corpus: Path) -> None:
+    text = [f"--train={code}={graft_corpus / f'train.{name}.txt'}" for code, name in (("el-GR", "el"), ("en", "en"))]
+    for side, options in (("source", "-s el-GR -t en"), ("target", "-s en -t el-GR")):
+        result = add("el-GR", *text, "--side", side, "-q")
+        assert result.code == 0, result.stderr
+        assert result.stdout.rstrip().endswith(f"--packs runs/el-GR-{side}/pack {options}")
+
+
+def test_a_test_split_of_long_lines_gives_a_pack_without_a_verdict(source, tmp_path: Path) -> None:
+    for language, line in {"el": "κε " * 250, "en": "bada " * 250}.items():
+        (tmp_path / f"test.{language}.txt").write_text(f"{line}\n" * 3, encoding="utf-8")
+    text = [f"--test={language}={tmp_path / f'test.{language}.txt'}" for language in ("el", "en")]
+    result = source(*text, "-q", "-o", "pk")
+    assert result.code == 0, result.stderr
+    assert "no verdict: no line of the test text in " in result.stdout and "at most 512 characters" in result.stdout
+    assert "Try it: graftmt translate" in result.stdout and "-s el -t en" in result.stdout
+    assert "scores" not in read_pack_document("pk")["card"]
+    found = json.loads(source(*text, "-q", "-o", "pk", "--json").stdout)
+    assert found["verdict"] is None and found["unjudged"].startswith("no verdict: ")
+
+
+def test_a_negative_seed_is_refused(pair) -> None:
+    result = pair("--seed", "-1")
+    assert result.code == 2
+    assert "Traceback" not in result.stderr and "--seed" in result.stderr
+
+
 def test_both_sides_are_made_unless_one_is_named(add, graft_corpus: Path) -> None:
     result = add("el", "--train", str(graft_corpus), "-q", "--json", "-o", "out/v1.2.graftpack")
     assert result.code == 0, result.stderr
@@ -163,7 +190,7 @@ def test_a_pair_of_files_without_english_is_enough(pair, tmp_path: Path) -> None
     held_out = (tmp_path / "runs/tlh-source/data/valid.tlh.txt").read_text(encoding="utf-8").splitlines()
     assert not set(held_out) & set((tmp_path / "runs/tlh-source/data/train.tlh.txt").read_text(encoding="utf-8").splitlines())
     shown = pair().stdout
-    assert "No other language of the base is in the valid text" in shown
+    assert "The valid text has no sentences in other languages of the base" in shown
     assert "through" not in shown
 
 

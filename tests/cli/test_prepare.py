@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -228,8 +229,8 @@ def test_every_other_format_in_one_command(graftmt, tmp_path: Path) -> None:
     write(tmp_path / "x.jsonl", "".join(json.dumps({"translation": {"en": a, "fr": b}}) + "\n" for a, b in pairs))
     pq.write_table(pa.table({"s": [a for a, _ in pairs], "t": [b for _, b in pairs]}), tmp_path / "x.parquet")
     write(tmp_path / "fr.po", "".join(f'msgid "{first}"\nmsgstr "{second}"\n\n' for first, second in pairs))
-    write(tmp_path / "downloads" / "Books.en-fr.en", lines("en", 5))
-    write(tmp_path / "downloads" / "Books.en-fr.fr", lines("fr", 5))
+    for language in ("en", "fr"):
+        write(tmp_path / "downloads" / "Books-en-fr-latest" / f"Books.en-fr.{language}", lines(language, 5))
     commands = [
         ["moses", "train.en", "train.fr"],
         ["tsv", "t.csv", "--columns", "en=e,fr=f", "--delimiter", ";"],
@@ -325,10 +326,52 @@ def test_a_disk_that_fills_up_leaves_nothing(graftmt, tmp_path: Path) -> None:
 def test_a_folder_that_is_no_corpus_is_not_replaced(graftmt, tmp_path: Path) -> None:
     write(tmp_path / "in" / "x.en", "a\n")
     write(tmp_path / "in" / "x.fr", "b\n")
-    result = graftmt("prepare", "moses", str(tmp_path / "in"), "-o", str(tmp_path / "in"))
+    write(tmp_path / "other" / "notes.md", "mine\n")
+    result = graftmt("prepare", "moses", str(tmp_path / "in"), "-o", str(tmp_path / "other"))
     assert result.code == 1
     assert "is not replaced" in result.stderr
-    assert (tmp_path / "in" / "x.en").read_text() == "a\n"
+    assert (tmp_path / "other" / "notes.md").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "words"),
+    [
+        ({}, ["moses", "in"], "holds what is to be read"),
+        ({"in/extra.tsv": "en\tfr\na\tb\n"}, ["tsv", "in/extra.tsv"], "holds what is to be read"),
+        ({"in/deep/extra.tsv": "en\tfr\na\tb\n"}, ["tsv", "in/deep/extra.tsv"], "holds what is to be read"),
+        ({"in/notes.md": "mine", "t.tsv": "en\tfr\na\tb\n"}, ["tsv", "t.tsv"], "more than a corpus made here (notes.md)"),
+        ({"in/raw/x": "mine", "t.tsv": "en\tfr\na\tb\n"}, ["tsv", "t.tsv"], "more than a corpus made here (raw)"),
+        ({"in/mine.en.txt": "mine", "t.tsv": "en\tfr\na\tb\n"}, ["tsv", "t.tsv"], "made here (mine.en.txt)"),
+    ],
+)
+def test_no_reader_replaces_its_input_or_anything_but_a_corpus(
+    graftmt, tmp_path: Path, files: dict[str, str], command: list[str], words: str
+) -> None:
+    write(tmp_path / "x.en", "a\n")
+    write(tmp_path / "x.fr", "b\n")
+    made = graftmt("prepare", "moses", str(tmp_path / "x.en"), str(tmp_path / "x.fr"), "-o", str(tmp_path / "in"))
+    assert made.code == 0, made.stderr
+    for name, text in files.items():
+        write(tmp_path / name, text)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    result = graftmt("prepare", command[0], str(tmp_path / command[1]), "-o", str(tmp_path / "in"))
+    assert (result.code, result.stdout) == (1, "")
+    assert words in " ".join(result.stderr.split())
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_fetch_says_where_downloads_stay_and_reads_no_other_text(graftmt, tmp_path: Path) -> None:
+    assert "NAME-PAIR-RELEASE" in graftmt("prepare", "fetch", "--help").stdout
+    for language in ("en", "fr"):
+        write(tmp_path / "dl" / f"Books.en-fr.{language}", lines(language, 5))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "opustools", None)
+        result = graftmt(
+            "prepare", "fetch", "GlobalVoices", "en-fr", "--downloads", str(tmp_path / "dl"), "-o", str(tmp_path / "gv")
+        )
+    assert result.code == 1
+    assert "opustools" in result.stderr
+    assert not (tmp_path / "gv").exists()
 
 
 def test_a_limit_that_is_no_size_is_said(graftmt, tmp_path: Path) -> None:

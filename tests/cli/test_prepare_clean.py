@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from graftmt.augmentation import engines
 from graftmt.cli.prepare_clean import clean
 from graftmt.errors import ConfigError, DataError
 
@@ -104,16 +109,85 @@ def test_errors_say_what_is_wrong_and_write_nothing(
 
 
 def test_the_output_replaces_nothing_but_a_corpus(corpus: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is the corpus itself"):
+    with pytest.raises(DataError, match="holds what is to be read"):
         run(corpus, "-o", corpus)
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("years of work", encoding="utf-8")
-    with pytest.raises(ConfigError, match="is no corpus folder"):
+    with pytest.raises(DataError, match="is not replaced"):
         run(corpus, "-o", other)
     run(corpus, "-o", tmp_path / "clean")
     run(corpus, "-o", tmp_path / "clean", "--no-language-id")
     assert len((tmp_path / "clean" / "train.en.txt").read_text(encoding="utf-8").splitlines()) == 5
+
+
+def test_a_corpus_that_holds_the_input_or_something_else_stays(corpus: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both"
+    run(corpus, "-o", both)
+    shutil.copytree(corpus, both / "raw")
+    with pytest.raises(DataError, match="holds what is to be read"):
+        run(both / "raw", "-o", both)
+    with pytest.raises(DataError, match=r"more than a corpus made here \(raw\)"):
+        run(corpus, "-o", both)
+    shutil.rmtree(both / "raw")
+    (both / "el.txt").write_text("text\n", encoding="utf-8")
+    with pytest.raises(DataError, match="holds what is to be read"):
+        run(corpus, "-o", both, "--trusted", f"el={both / 'el.txt'}")
+    assert {path.name for path in both.iterdir()} >= {"el.txt", "train.en.txt", "report.json"}
+
+
+def test_a_copied_split_is_copied_or_an_error_that_names_the_line(corpus: Path, tmp_path: Path) -> None:
+    lines = (corpus / "valid.fr.txt").read_bytes().splitlines()
+    (corpus / "valid.fr.txt").write_bytes(b"\n".join([lines[0], "numéro".encode("latin-1"), lines[2]]) + b"\n")
+    with pytest.raises(DataError, match=r"valid\.fr\.txt, line 2: not valid UTF-8"):
+        run(corpus, "-o", tmp_path / "clean")
+    assert not (tmp_path / "clean").exists()
+    run(corpus, "-o", tmp_path / "clean", "--split", "train,valid")
+
+
+def test_the_report_comes_with_the_corpus_or_neither(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ends at any moment at which a file or folder takes its name."""
+
+    class Killed(BaseException):
+        pass
+
+    def run_until(stop: int) -> None:
+        writes = 0
+
+        def replace_or_die(old: Any, new: Any, real: Callable[..., None] = os.replace) -> None:
+            nonlocal writes
+            writes += 1
+            if writes == stop:
+                raise Killed
+            real(old, new)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", replace_or_die)
+            run(corpus, "-o", tmp_path / "out" / "clean")
+
+    for stop in range(1, 10):
+        try:
+            run_until(stop)
+            break
+        except Killed:
+            assert list((tmp_path / "out").iterdir()) == []
+    assert stop > 2
+    assert (tmp_path / "out" / "clean" / "report.json").is_file()
+
+
+def test_ray_gets_as_many_workers_as_processes_are_asked_for(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[engines.Engine] = []
+
+    def map_here(function: Callable[[Any], Any], chunks: Any, engine: engines.Engine) -> Iterator[Any]:
+        asked.append(engine)
+        return map(function, chunks)
+
+    monkeypatch.setattr(engines, "map_chunks", map_here)
+    run(corpus, "-o", tmp_path / "a", "--engine", "ray", "--processes", "3")
+    run(corpus, "-o", tmp_path / "b", "--engine", "ray")
+    assert [engine.workers for engine in asked] == [3, None]
 
 
 def test_a_folder_without_a_corpus_is_an_error(tmp_path: Path) -> None:

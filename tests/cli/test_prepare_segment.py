@@ -60,6 +60,41 @@ def test_translations_can_be_joined(graftmt, toy_base: Path) -> None:
     assert len(plain.stdout.splitlines()) == 1
 
 
+def marked(folder: Path) -> list[str]:
+    return json.loads((folder / "corpus.json").read_text(encoding="utf-8")).get("segmented", [])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("clean", "--rules", "whitespace"),
+        ("split", "--valid", "1", "--test", "0"),
+        ("align",),
+        ("segment", "--languages", "en"),
+    ],
+)
+def test_what_is_made_of_a_segmented_corpus_says_so_too(
+    graftmt, chinese_corpus: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """`graftmt evaluate` takes the spaces out of what is marked."""
+    words, made, plain = tmp_path / "words", tmp_path / "made", tmp_path / "plain"
+    assert graftmt("prepare", "segment", str(chinese_corpus), "-o", str(words)).code == 0
+    for corpus, output in ((words, made), (chinese_corpus, plain)):
+        result = graftmt("prepare", command[0], str(corpus), *command[1:], "-o", str(output), "-q")
+        assert result.code == 0, result.stderr
+    english = ["en"] if "segment" in command else []
+    assert marked(made) == [*english, "zh_cn"]
+    assert marked(plain) == english
+
+
+def test_undone_for_one_language_the_others_stay_marked(graftmt, chinese_corpus: Path, tmp_path: Path) -> None:
+    words, undone = tmp_path / "words", tmp_path / "undone"
+    assert graftmt("prepare", "segment", str(chinese_corpus), "-o", str(words), "--languages", "en,zh_cn").code == 0
+    assert marked(words) == ["en", "zh_cn"]
+    assert graftmt("prepare", "segment", str(words), "-o", str(undone), "--undo", "--languages", "en").code == 0
+    assert marked(undone) == ["zh_cn"]
+
+
 def test_a_corpus_of_training_text_alone_is_enough(graftmt, chinese_corpus: Path, tmp_path: Path) -> None:
     for path in chinese_corpus.glob("valid.*"):
         path.unlink()

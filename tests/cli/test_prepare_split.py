@@ -44,6 +44,7 @@ def test_what_is_written_is_kept_clear_of_other_splits(graftmt, toy_corpus: Path
         (["--valid", "1000"], "too few that differ"),
         (["--languages", "en,xz"], "no train text for language 'xz'"),
         (["--split", "dev"], "has no files of the split 'dev'"),
+        (["--directions", "en-xa"], "add --per-direction"),
     ],
 )
 def test_what_cannot_be_split_is_an_error(graftmt, toy_corpus: Path, tmp_path: Path, options: list[str], words: str) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -15,7 +18,7 @@ from graftmt.configuration import from_mapping, load_yaml
 from graftmt.data import Corpus
 from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, build_corpus, write_corpus
 from graftmt.demo.packs import GREEK, MERGES, make_pack, pack_config
-from graftmt.demo.run import DemoOptions, run_demo
+from graftmt.demo.run import DemoOptions, check_no_other_base, copy_shipped_base, put_base, run_demo
 from graftmt.errors import GraftError
 from graftmt.packs import Recipe, load_pack
 from graftmt.text import train_subwords
@@ -92,6 +95,23 @@ def test_the_base_is_unchanged_and_all_packs_were_used(demo: Path, report: dict[
     assert proof["packs"] == ["el-source", "uk-target", "el-source-adapters"]
     assert sorted(proof["pack_directions"]) == ["de-uk", "el-de", "el-de", "el-uk", "el-uk"]  # alone, and combined
     assert report["base"]["fingerprint"] == proof["fingerprint"] == Base.load(demo / "base").fingerprint
+
+
+def test_the_proof_in_the_docs_is_what_verify_prints(demo: Path, corpus: Path, graftmt: Callable[..., Any]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "packs.md").read_text(encoding="utf-8")
+    command, printed = re.findall(r"^\$ graftmt (verify .*)\n((?:.+\n)+?)```", page, flags=re.MULTILINE)[0]
+    places = {
+        "runs/demo/base": demo / "base",
+        "packs/el-source": demo / "packs" / "el-source",
+        "packs/uk-target.graftpack": demo / "packs" / "uk-target",
+        "runs/demo/corpus": corpus,
+    }
+    for written, place in places.items():
+        assert written in command
+        command = command.replace(written, str(place), 1)
+    result = graftmt(*command.split())
+    assert (result.code, result.stderr) == (0, "")
+    assert result.stdout == printed
 
 
 def test_samples_table_and_figures(demo: Path, report: dict[str, Any]) -> None:
@@ -172,6 +192,40 @@ def test_a_corpus_without_the_new_languages_is_an_error(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", BASE_LANGUAGES, train_lines=3000, valid_lines=5, test_lines=5)
     with pytest.raises(GraftError, match="el"):
         run_demo(small(tmp_path / "demo", tmp_path / "corpus"), say=lambda text: None)
+
+
+def test_a_base_that_is_not_the_demos_stays(tmp_path: Path, corpus: Path, graft_base: Callable[..., Path]) -> None:
+    shutil.copytree(graft_base(), tmp_path / "mine" / "base")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "mine" / "base").iterdir()}
+    for from_scratch in (False, True):
+        with pytest.raises(GraftError, match=r"mine/base holds another base than the demo's \(en, fr, ru\), .*--folder"):
+            run_demo(small(tmp_path / "mine", corpus, from_scratch=from_scratch), say=lambda text: None)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "mine" / "base").iterdir()} == before
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["base"]
+    (tmp_path / "texts" / "base").mkdir(parents=True)
+    (tmp_path / "texts" / "base" / "thesis.txt").write_text("all of it", encoding="utf-8")
+    with pytest.raises(GraftError, match="is not empty and no base"):
+        run_demo(small(tmp_path / "texts", corpus), say=lambda text: None)
+
+
+def test_a_base_that_the_demo_has_elsewhere_may_be_replaced(tmp_path: Path, graft_base: Callable[..., Path]) -> None:
+    options = DemoOptions(folder=tmp_path)
+    folder, trained = tmp_path / "base", options.training / "base"
+    copy_shipped_base(folder)
+    shipped = Base.load(folder).fingerprint
+    shutil.copytree(graft_base(), trained)
+    check_no_other_base(folder, replace(options, from_scratch=True))
+    put_base(trained, folder)
+    assert Base.load(folder).fingerprint == Base.load(trained).fingerprint
+    check_no_other_base(folder, options)
+    copy_shipped_base(folder)
+    assert Base.load(folder).fingerprint == shipped
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    check_no_other_base(folder, options)  # the same base: nothing is written
+    copy_shipped_base(folder)
+    assert (folder / "notes.txt").is_file()
+    with pytest.raises(GraftError, match="other things beside it"):
+        check_no_other_base(folder, replace(options, from_scratch=True))
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from graftmt.data.corpus import Corpus
 from graftmt.errors import ConfigError, DataError, LanguageError
 from graftmt.prepare import cleaning
-from graftmt.prepare.cleaning import CleaningConfig, clean, clean_chunk, examine
+from graftmt.prepare.cleaning import CleaningConfig, clean, clean_chunk, examine, in_processes
 from graftmt.prepare.cleaning_counts import EXAMPLE_LENGTH
 from graftmt.prepare.cleaning_rules import RULES
 from graftmt.prepare.hashes import SeenLines, hash_of
@@ -263,7 +263,7 @@ def test_the_result_depends_neither_on_processes_nor_on_chunks(monkeypatch: pyte
     lines, document = list(alone), report.document()
     assert {"duplicates", "scripts", "language_id", "length_ratio", "alone"} == document["dropped"].keys()
     monkeypatch.setattr(cleaning, "CHUNK", 64)
-    shared, other = clean(origin, processes=2)
+    shared, other = clean(origin, mapper=in_processes(2))
     assert list(shared) == lines == list(shared)  # it can be read again
     assert other.document() == document
 
@@ -276,7 +276,7 @@ def test_another_engine_can_run_the_chunks() -> None:
 
 
 def test_a_reader_may_stop_early() -> None:
-    cleaned, _ = clean(Source("many", ("en", "fr"), many_lines), processes=2)
+    cleaned, _ = clean(Source("many", ("en", "fr"), many_lines), mapper=in_processes(2))
     assert len(list(islice(cleaned, 3))) == 3
 
 

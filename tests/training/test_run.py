@@ -125,12 +125,13 @@ def test_the_finished_base_is_stored_as_asked(tmp_path: Path, one_stage, train) 
         ("stages.0.learning_rat=1", ConfigError, "'stages.0.learning_rat'; did you mean 'learning_rate'"),
         ("stagess=1", ConfigError, "'stagess'; did you mean 'stages'"),
         ("stages.0.steps=0", ConfigError, "steps is 0; expected at least 1"),
-        ("stages.0.dropout=2", ConfigError, "dropout is 2.0; expected a number from 0 to 1"),
+        ("stages.0.dropout=2", ConfigError, "dropout is 2.0; expected a number from 0 to below 1"),
+        ("stages.0.patience=1 validation.lines=0", ConfigError, "there are none with validation.lines=0"),
         ("precision=fp8", ConfigError, "precision is 'fp8'"),
         ("model.size=tny", ConfigError, "did you mean 'tiny'"),
         ("data.exclude=[xz]", ConfigError, "data.exclude names xz"),
-        ("data.exclude=[xa, xb, xc]", ConfigError, "1 language is left"),
-        ("data.languages=[en, xd]", LanguageError, "no train text for language 'xd'"),
+        ("data.exclude=[xa,xb,xc]", ConfigError, "1 language is left"),
+        ("data.languages=[en,xd]", LanguageError, "no train text for language 'xd'"),
         ("data.corpus=nowhere", GraftError, "there is no corpus folder nowhere"),
         ("validation.split=vaild", GraftError, "no files of the split 'vaild'"),
         ("device=cuda:99", GraftError, "device"),
@@ -142,7 +143,7 @@ def test_what_cannot_be_meant_is_refused(
     tmp_path: Path, one_stage, train, override: str, error: type[GraftError], words: str
 ) -> None:
     with pytest.raises(error) as caught:
-        train(one_stage(tmp_path / "run", override))
+        train(one_stage(tmp_path / "run", *override.split()))
     assert words in str(caught.value)
     assert not (tmp_path / "run" / "base").exists()
     assert not list(tmp_path.glob("run/checkpoints/stage*"))
@@ -199,3 +200,12 @@ def test_a_vocabulary_of_samples_goes_by_all_lines(tmp_path: Path) -> None:
     found = run_subwords(tmp_path / "run", options, corpus, lambda text: None)
     assert "xy" not in found.pieces
     assert "ab" in "".join(found.pieces)
+
+
+def test_what_lies_where_the_base_goes_is_said_before_training(stopped_copy: Path, short_config, train) -> None:
+    (stopped_copy / "base").mkdir()
+    (stopped_copy / "base" / "thesis.txt").write_text("all of it", encoding="utf-8")
+    before = (stopped_copy / "log.jsonl").read_bytes()
+    with pytest.raises(GraftError, match="not empty and no base"):
+        train(short_config(stopped_copy))
+    assert (stopped_copy / "log.jsonl").read_bytes() == before

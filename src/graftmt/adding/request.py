@@ -12,12 +12,13 @@ from graftmt.adding.corpus import AddCorpus
 from graftmt.adding.examination import Examination
 from graftmt.augmentation import Spec
 from graftmt.base import Base, choose_device, world_size
-from graftmt.configuration import apply_overrides, from_mapping, to_mapping
+from graftmt.configuration import apply_overrides, check_numbers, from_mapping, one_or_more, to_mapping
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack
 from graftmt.packs.storage import check_place, check_unclaimed
 from graftmt.training import PackConfig
+from graftmt.training.configuration import check_seed
 from graftmt.training.packs import check_parent, with_scoped_stage
 
 EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
@@ -66,6 +67,10 @@ class AddOptions:
     dry_run: bool = False
     fresh: bool = False
     quiet: bool = False
+
+    def __post_init__(self) -> None:
+        check_numbers(self, "at least 1", one_or_more, "steps", "merges", "test_lines")
+        check_seed(self)
 
 
 def check_early(options: AddOptions, base: Base) -> Pack | None:

@@ -16,7 +16,7 @@ from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
 from graftmt.adding.more_text import PlannedText, plan_more_text, with_more_text
 from graftmt.adding.request import AddOptions, check_early, choose_steps, make_config, recipe_of, run_folder
-from graftmt.adding.verdict import Verdict, judge
+from graftmt.adding.verdict import Verdict, judge, no_verdict
 from graftmt.base import Base, choose_device
 from graftmt.configuration import differences, to_mapping
 from graftmt.errors import ConfigError, GraftError
@@ -46,6 +46,8 @@ class AddResult:
     pack: Pack | None = None
     path: Path | None = None
     verdict: Verdict | None = None
+    """None where the held-out text had no line for one; `unjudged` says so."""
+    unjudged: str = ""
     before: Verdict | None = None
     """Of the pack that was continued."""
     planned: PlannedText | None = None
@@ -87,6 +89,7 @@ class AddResult:
             "seconds": self.pack.card.get("training_seconds") if self.pack else None,
             "seconds_by_phase": {phase: round(seconds, 1) for phase, seconds in self.seconds.items()},
             "verdict": self.verdict.facts() if self.verdict else None,
+            "unjudged": self.unjudged or None,
             "before": self.before.facts() if self.before else None,
         }
 
@@ -109,7 +112,7 @@ def add_language(
         with team.first_alone():  # the others find the files that it leaves: held-out text, new text, the vocabulary
             parent = check_early(options, base)
             fresh = options.fresh and team.first
-            folder = opened.enter_context(work_folder(replace(options, fresh=fresh), parent, base, say, tidy=team.first))
+            folder = opened.enter_context(work_folder(replace(options, fresh=fresh), parent, base, say, first=team.first))
             corpus = open_corpus(options, base, folder)
             planned = None
             if options.augment is not None and options.dry_run:
@@ -170,17 +173,18 @@ def add_language(
 
 
 @contextmanager
-def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say, *, tidy: bool) -> Iterator[Path]:
+def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say, *, first: bool) -> Iterator[Path]:
     """The run's folder, free of an earlier run where --fresh asks for that; a temporary one for a dry run.
 
-    `tidy`: what is refused before it trains leaves no folder behind that was not there before.
+    Of several processes the `first` alone looks whether the folder is free, for a look is a lock on it, and two at a time would
+    refuse each other. What is refused before it trains leaves no folder behind that was not there before.
     """
     if options.dry_run:
         with TemporaryDirectory(prefix="graftmt-") as temporary:
             yield Path(temporary)
         return
     folder = run_folder(options, parent)
-    if folder.exists():
+    if first and folder.exists():
         with exclusive(folder, "the run"):
             pass  # another process may be writing here: better to hear of it now
     if options.fresh and folder.exists():
@@ -193,7 +197,7 @@ def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say, 
     try:
         yield folder
     except GraftError:
-        if tidy and missing:
+        if first and missing:
             remove_untrained(folder, missing[1:])
         raise
 
@@ -289,7 +293,7 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
     split = result.corpus.test or result.corpus.valid
     partners = result.pack.card["partners"]  # of a pack gone on with, those of before too
 
-    def verdict_on(pack: Pack) -> Verdict:
+    def verdict_on(pack: Pack) -> Verdict | None:
         return judge(
             base,
             pack,
@@ -301,13 +305,16 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
         )
 
     result.verdict = verdict_on(result.pack)
-    result.pack.card |= result.verdict.facts()
+    if result.verdict is None:
+        result.unjudged = no_verdict(split)
+    else:
+        result.pack.card |= result.verdict.facts()
     text = result.examination.to_dict()
     for check in text["wrong_language"].values():
         del check["examples"]  # a pack travels; lines of the training text stay at home
     result.pack.card["text"] = text
-    if parent is not None:
-        result.before = verdict_on(parent.to(base.model.device))
+    result.before = None if parent is None else verdict_on(parent.to(base.model.device))
+    if result.before is not None:
         result.pack.card["parent"]["scores_here"] = result.before.scores
     result.path = result.config.run / "pack"
     save_pack(result.pack, result.path, base.model.config, dtype=result.config.store_dtype)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from graftmt.assessment.directions import Evaluation, evaluate_directions
+from graftmt.assessment.directions import LONGEST_SENTENCE, Evaluation, evaluate_directions, with_sentences
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.packs import Pack
 from graftmt.progress import progress
-from graftmt.training.packs import with_lines
 from graftmt.translator import Translator
 
 ZERO_SHOT = 4
@@ -27,7 +26,8 @@ FEW_LINES = 100
 
 @dataclass(frozen=True)
 class Verdict:
-    """`scores`: direction → bleu, chrf, lines, zero_shot and, for zero-shot ones, `pivot` with the scores of that route."""
+    """`scores`: direction → source, target, bleu, chrf, lines, zero_shot and, for zero-shot ones, `pivot` with the scores of
+    that route."""
 
     split: str
     beam: int
@@ -43,9 +43,11 @@ class Verdict:
         trained = [entry["chrf"] for entry in self.scores.values() if not entry["zero_shot"]]
         zero_shot = [entry["chrf"] for entry in self.scores.values() if entry["zero_shot"]]
         pivots = [entry["pivot"] for entry in self.scores.values() if "pivot" in entry]
-        said = f"Trained directions: chrF {fmean(trained):.1f}."
+        said = f"No {self.split} line is of a trained direction."
+        if trained:
+            said = f"Trained directions: chrF {fmean(trained):.1f}."
         if not zero_shot:
-            return f"{said} No other language of the base is in the {self.split} text, so none was tried zero-shot."
+            return f"{said} The {self.split} text has no sentences in other languages of the base, so none was tried zero-shot."
         said += f" Zero-shot: {fmean(zero_shot):.1f}"
         if not pivots:
             return f"{said}."
@@ -84,16 +86,21 @@ def judge(
     beam: int = 5,
     zero_shot: int = ZERO_SHOT,
     quiet: bool = False,
-) -> Verdict:
-    """Translates held-out text in every trained direction and in some that were not trained, `lines` lines in each."""
+) -> Verdict | None:
+    """Translates held-out text in every trained direction and in some that were not trained, `lines` lines in each.
+
+    None where the text has no line for any of them, which `no_verdict` says in words.
+    """
     translator = Translator(base, [pack])
     others = [name for name in base.languages if name not in partners]
-    trained = with_lines(corpus, [_direction(pack, new, old) for new in pack.languages for old in partners])
+    trained = with_sentences(corpus, [_direction(pack, new, old) for new in pack.languages for old in partners])
     watched = [
         direction
         for new in pack.languages
-        for direction in _spread(with_lines(corpus, [_direction(pack, new, old) for old in others]), zero_shot)
+        for direction in _spread(with_sentences(corpus, [_direction(pack, new, old) for old in others]), zero_shot)
     ]
+    if not (trained or watched):
+        return None
     options = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(base.model.device.type))
     pivot = next((name for name in partners if name in base.languages), None)
     with progress("judging", 0, quiet=quiet) as report:
@@ -108,14 +115,20 @@ def judge(
     by_pivot = {evaluation.scores.direction: evaluation for evaluation in through}
     scores = {}
     for evaluation in found:
-        name = evaluation.scores.direction
-        scores[name] = {
-            **_figures(evaluation),
-            "zero_shot": Direction(evaluation.scores.source, evaluation.scores.target) in watched,
-        }
-        if name in by_pivot:
-            scores[name]["pivot"] = {"through": pivot, **_figures(by_pivot[name])}
+        direction = Direction(evaluation.scores.source, evaluation.scores.target)
+        entry = {**direction._asdict(), **figures(evaluation), "zero_shot": direction in watched}
+        if str(direction) in by_pivot:
+            entry["pivot"] = {"through": pivot, **figures(by_pivot[str(direction)])}
+        scores[str(direction)] = entry
     return Verdict(corpus.split, beam, scores, sample_translations(found, SAMPLES))
+
+
+def no_verdict(corpus: Corpus) -> str:
+    """Why `judge` gave none, and what would."""
+    return (
+        f"no verdict: no line of the {corpus.split} text in {corpus.folder} has text on both sides and at most "
+        f"{LONGEST_SENTENCE} characters in the source. Give sentences, one a line (--test), for scores and samples."
+    )
 
 
 def _direction(pack: Pack, new: str, old: str) -> Direction:
@@ -128,7 +141,7 @@ def _spread(directions: Sequence[Direction], count: int) -> list[Direction]:
     return [directions[index * len(directions) // count] for index in range(count)]
 
 
-def _figures(evaluation: Evaluation) -> dict[str, Any]:
+def figures(evaluation: Evaluation) -> dict[str, Any]:
     scores = evaluation.scores
     return {"bleu": round(scores.bleu, 2), "chrf": round(scores.chrf, 2), "lines": scores.lines}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graftmt.assessment.scoring import ScoringJob, scorer
@@ -55,6 +55,10 @@ def lacking_languages(known: Sequence[str], corpus: Corpus) -> dict[str, str]:
     return without_text | without_model
 
 
+LONGEST_SENTENCE = LONGEST_SOURCE // 2
+"""Characters of a source beyond which it is far longer than a sentence."""
+
+
 def direction_lines(
     corpus: Corpus, directions: Sequence[Direction], *, lines: int | None = None, pairs: int | None = None
 ) -> list[DirectionLines]:
@@ -62,18 +66,40 @@ def direction_lines(
     texts = corpus.texts(sorted({language for direction in directions for language in direction}), lines)
     found = []
     for direction in directions:
-        chosen = [
-            (number, *pair)
-            for number, pair in enumerate(zip(texts[direction.source], texts[direction.target], strict=True), 1)
-            if all(map(str.strip, pair)) and (pairs is None or len(pair[0]) <= LONGEST_SOURCE // 2)
-        ][:pairs]
+        filled = _filled(texts, direction)
+        chosen = filled if pairs is None else _sentences(filled)[:pairs]
         if not chosen:
-            raise DataError(
-                f"the {corpus.split!r} split in {corpus.folder} has no line with text on both sides of {direction}."
-            )
+            raise DataError(f"the {corpus.split!r} split in {corpus.folder} has no {_lacking(direction, bool(filled))}.")
         numbers, sources, references = (list(column) for column in zip(*chosen, strict=True))
         found.append(DirectionLines(direction, numbers, sources, references, f"{corpus.split!r} in {corpus.folder}"))
     return found
+
+
+def with_sentences(corpus: Corpus, directions: Sequence[Direction]) -> list[Direction]:
+    """The directions that have lines where `pairs` are asked for: text on both sides, not far longer than a sentence."""
+    possible = [direction for direction in directions if set(direction) <= set(corpus.languages)]
+    texts = corpus.texts(sorted({language for direction in possible for language in direction})) if possible else {}
+    return [direction for direction in possible if _sentences(_filled(texts, direction))]
+
+
+def _filled(texts: Mapping[str, Sequence[str]], direction: Direction) -> list[tuple[int, str, str]]:
+    """(number, source, reference) of the lines with text on both sides."""
+    pairs = zip(texts[direction.source], texts[direction.target], strict=True)
+    return [(number, *pair) for number, pair in enumerate(pairs, 1) if all(map(str.strip, pair))]
+
+
+def _sentences(lines: Sequence[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
+    return [line for line in lines if len(line[1]) <= LONGEST_SENTENCE]
+
+
+def _lacking(direction: Direction, filled: bool) -> str:
+    """`line with …`: what a split has none of; of `filled` lines each one is too long."""
+    if filled:
+        return (
+            f"line of {direction} whose {direction.source} text is at most {LONGEST_SENTENCE} characters long; split the lines "
+            "into sentences, one a line"
+        )
+    return f"line with text on both sides of {direction}"
 
 
 def evaluate_directions(

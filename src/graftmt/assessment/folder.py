@@ -20,6 +20,7 @@ from typing import Any
 
 from graftmt.assessment.off_target import OffTarget
 from graftmt.assessment.scoring import Scored
+from graftmt.configuration import changes
 from graftmt.data import Direction
 from graftmt.data.corpus import read_lines
 from graftmt.errors import DataError, GraftError
@@ -57,7 +58,7 @@ class EvaluationFolder:
         if before is not None and fresh:
             self._clear(before, directions)
         elif before is not None:
-            changed = differences(before, {"format": FORMAT, **facts})
+            changed = changes_in_words(before, {"format": FORMAT, **facts})
             if changed:
                 raise GraftError(
                     f"{self.path} holds an evaluation that was begun otherwise: {'; '.join(changed)}. Give the command as it "
@@ -120,14 +121,10 @@ def digest(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """`beam was 5, is 1`: what two descriptions do not have in common."""
+def changes_in_words(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """`beam was 5, is 1`: what two descriptions do not have in common; of fingerprints and long lists, that they do not."""
     found = []
-    for key in dict.fromkeys((*before, *now)):
-        old, new = before.get(key), json.loads(json.dumps(now.get(key)))
-        if isinstance(old, dict) and isinstance(new, dict):
-            found += differences(old, new, f"{prefix}{key} ")
-        elif old != new:
-            long = any(len(str(value)) > 60 for value in (old, new)) or prefix == "text "
-            found.append(f"{prefix}{key} {'changed' if long else f'was {old}, is {new}'}")
+    for key, old, new in changes(before, now):
+        long = max(len(str(old)), len(str(new))) > 60 or key.startswith("text.")
+        found.append(f"{key} {'changed' if long else f'was {old}, is {new}'}")
     return found

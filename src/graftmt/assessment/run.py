@@ -18,7 +18,7 @@ from graftmt.assessment.off_target import Judge, floors
 from graftmt.assessment.scoring import Scored, Scorer, ScoringJob, scorer
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
-from graftmt.errors import LanguageError, nearest
+from graftmt.errors import ConfigError, LanguageError, nearest
 from graftmt.evaluation.metrics import bleu_metric, default_tokenizer
 from graftmt.files import exclusive, read_json
 from graftmt.prepare.segmentation import desegment, is_chinese
@@ -51,6 +51,13 @@ class AssessOptions:
     output: Path | None = None
     fresh: bool = False
     quiet: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fresh and self.output is None:
+            raise ConfigError(
+                "--fresh starts over in the folder of an evaluation, and none was named: without one nothing is kept. Name it "
+                "(-o), or leave --fresh out."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

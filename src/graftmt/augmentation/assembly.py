@@ -12,6 +12,7 @@ import numpy as np
 from graftmt.augmentation.back_translation import Work
 from graftmt.augmentation.plan import Mask, Plan, text_hash
 from graftmt.data import Corpus
+from graftmt.prepare.folders import segmented
 from graftmt.prepare.source import Line, Source, write_corpus
 
 DROPPED = ("empty", "unfinished", "too_long", "copies", "duplicates")
@@ -112,7 +113,8 @@ def write_augmented(
         if split != "train":
             sources[split] = Source(f"{split} of {corpus.folder}", corpus.languages, _reader(corpus))
     made_from = {language: str(path) for language, path in train.files.items()}
-    write_corpus(folder, sources, {"augmentation": {**facts, "report": report}, "made_from": made_from})
+    marks = segmented(item for corpus in splits.values() for item in corpus.files.items())
+    write_corpus(folder, sources, {"augmentation": {**facts, "report": report}, "made_from": made_from, **marks})
     return report
 
 

@@ -146,6 +146,12 @@ class Work:
         for left in self.folder.glob(".*.tmp"):  # of a process that was killed while it wrote
             left.unlink(missing_ok=True)
 
+    def clear(self) -> None:
+        """Forgets all that is done; needs the folder's lock, which stays."""
+        for path in self.folder.iterdir():
+            if path.name != ".lock":
+                path.unlink()
+
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 

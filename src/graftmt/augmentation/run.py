@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +25,9 @@ from graftmt.base import Base, choose_device, read_base_document
 from graftmt.data import Corpus
 from graftmt.data.corpus import find_files
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
-from graftmt.files import exclusive, read_json
+from graftmt.files import exclusive, read_json, remove_left
+from graftmt.prepare.folders import check_replaceable
+from graftmt.prepare.training_text import in_order, open_split
 from graftmt.progress import pace, progress
 
 Say = Callable[[str], None]
@@ -46,7 +46,7 @@ class AugmentOptions:
     spec: str
     output: Path
     train: tuple[str, ...] = ()
-    """A corpus folder, or LANG=FILE for each language."""
+    """A corpus folder, or a file for each language: LANG=FILE, or one like `data.el.txt`."""
     languages: tuple[str, ...] | None = None
     """Of the base, to be paired with; all but the pivot unless given."""
     pivot: str | None = None
@@ -121,8 +121,10 @@ def augment(
     work = Work(options.work)
     with exclusive(options.work, "the augmentation in"):
         try:
-            result = made_before(options, facts)
-            clear_leftovers(options)
+            remove_left(options.output)  # also where the corpus is there, and is not written again
+            result = made_before(options, facts, [path for corpus in splits.values() for path in corpus.files.values()])
+            if options.fresh:
+                work.clear()
             if result is None:
                 if spec.back_translated:
                     work.begin(begun)
@@ -147,7 +149,6 @@ def augment(
                     Outputs(plan, work, options.chunk_lines, options.keep_copies, options.keep_duplicates),
                     facts,
                 )
-            remove_beside(options.output, "old")
             work.remove()
         finally:
             if options.work.is_dir() and {path.name for path in options.work.iterdir()} <= {".lock", "work.json"}:
@@ -202,29 +203,15 @@ def augment_training(
 
 
 def open_splits(train: Sequence[str], new: Sequence[str], known: Sequence[str]) -> dict[str, Corpus]:
-    """A folder's splits in the languages known here, or the training text alone where it comes as LANG=FILE."""
-    if len(train) == 1 and "=" not in train[0]:
-        folder = Path(train[0]).expanduser()
-        Corpus.open(folder, "train", new)  # says so where one of them is missing
-        found = {split: find_files(folder, split) for split in ("train", "valid", "test")}
-        return {
-            split: Corpus(folder, split, {name: files[name] for name in known if name in files})
-            for split, files in found.items()
-            if split == "train" or not files.keys().isdisjoint(known)
-        }
-    files: dict[str, Path] = {}
-    for argument in train:
-        language, equals, path = argument.partition("=")
-        if not equals or language not in known or language in files:
-            raise DataError(
-                f"--train {argument}: expected one corpus folder, or LANG=FILE for each language, once, where LANG is one of "
-                f"{', '.join(known)}."
-            )
-        files[language] = Path(path).expanduser()
-    for language in new:
-        if language not in files:
-            raise LanguageError(f"no training text is in {language}, the language to add; give --train {language}=FILE.")
-    return {"train": Corpus(files[new[0]].parent, "train", {name: files[name] for name in known if name in files})}
+    """A folder's splits in the languages known here, or the training text alone where it comes as files."""
+    splits = {"train": open_split(train, "train", known, new)}
+    folder = Path(train[0]).expanduser()
+    if folder.is_dir():
+        for split in ("valid", "test"):
+            corpus = in_order(Corpus(folder, split, find_files(folder, split)), known)
+            if corpus.files:
+                splits[split] = corpus
+    return splits
 
 
 def choose_languages(options: AugmentOptions, train: Corpus, base_languages: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -301,23 +288,8 @@ def _hash_file(path: Path) -> str:
         raise DataError(f"there is no file {path}; check the path.") from None
 
 
-def clear_leftovers(options: AugmentOptions) -> None:
-    """What a killed process left beside the output, half written; and with `fresh` its chunks. Needs the lock on the work."""
-    remove_beside(options.output, "tmp")
-    if options.fresh:
-        for path in options.work.iterdir():
-            if path.name != ".lock":
-                path.unlink()
-
-
-def remove_beside(folder: Path, ending: str) -> None:
-    """What `atomic_folder` leaves where it is killed: a new folder half written (tmp), or the one it replaces (old)."""
-    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*.{ending}"):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def made_before(options: AugmentOptions, facts: Mapping[str, Any]) -> AugmentResult | None:
-    """The corpus that is there, where it is the one asked for; nothing else is overwritten unasked."""
+def made_before(options: AugmentOptions, facts: Mapping[str, Any], inputs: Sequence[Path]) -> AugmentResult | None:
+    """The corpus that is there, where it is the one asked for; nothing else is overwritten unasked, and never the input."""
     folder = options.output
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
@@ -325,6 +297,7 @@ def made_before(options: AugmentOptions, facts: Mapping[str, Any]) -> AugmentRes
     if not isinstance(stored, dict):
         raise GraftError(f"{folder} is there already and was not made by `graftmt augment`; choose another folder (-o).")
     if options.fresh:
+        check_replaceable(folder, inputs)
         return None
     before = {key: value for key, value in stored.items() if key != "report"}
     if changed := differences(before, facts):

@@ -14,8 +14,11 @@ from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, FreshRun, Minut
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from graftmt.adding.examination import Examination
     from graftmt.adding.run import AddResult
+    from graftmt.adding.verdict import Verdict
     from graftmt.packs import Side
 
 
@@ -98,7 +101,7 @@ def add(
     ] = "fp32",
     test_lines: Annotated[int, typer.Option("--lines", min=1, help="Lines a direction for the verdict.")] = 200,
     beam: Beam = 5,
-    seed: Annotated[int, typer.Option("--seed", help="Of all that is random: first values, batches, dropout.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of all that is random: first values, batches, dropout.")] = 1,
     device: Device = "auto",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Look at the text and say what training would cost; train nothing.")
@@ -218,18 +221,38 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
     `told`: what was shown of the text for the other side.
     """
     from rich.console import Console
-    from rich.table import Table
 
-    if result.verdict is None or result.pack is None:
+    if result.pack is None:
         print("\n".join([*result.lines(told), result.estimate_line()]))
         return
     console = Console()
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    if result.verdict is None:
+        say(f"{result.pack.name}: {result.pack.recipe}\n{result.unjudged}")
+    else:
+        console.print(score_table(result, result.verdict))
+        say(f"{result.verdict.words}\n")
+        show_samples(console, result.verdict.samples)
+    source, target = direction_to_try(result)
+    say(
+        f"\n{result.pack.size:,} parameters, trained in {result.pack.card['training_seconds']:.0f} s. The pack: {result.path}\n"
+        f"Try it: graftmt translate --base {base} --packs {result.path} -s {source} -t {target}"
+    )
+
+
+def score_table(result: AddResult, verdict: Verdict) -> Table:
+    from rich.table import Table
+
+    assert result.pack is not None
     table = Table(title=f"{result.pack.name}: {result.pack.recipe}", title_justify="left")
-    pivot = next((entry["pivot"]["through"] for entry in result.verdict.scores.values() if "pivot" in entry), None)
+    pivot = next((entry["pivot"]["through"] for entry in verdict.scores.values() if "pivot" in entry), None)
     optional = [f"chrF through {pivot}"] * (pivot is not None) + ["chrF before"] * (result.before is not None)
     for name in ("direction", "", "lines", "BLEU", "chrF", *optional):
         table.add_column(name, justify="left" if name in ("direction", "") else "right")
-    for direction, entry in result.verdict.scores.items():
+    for direction, entry in verdict.scores.items():
         cells = [
             direction,
             "zero-shot" if entry["zero_shot"] else "trained",
@@ -242,14 +265,13 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
         if result.before:
             cells.append(f"{result.before.scores[direction]['chrf']:.1f}")
         table.add_row(*cells)
-    console.print(table)
-    console.print(f"{result.verdict.words}\n", markup=False, highlight=False, soft_wrap=True)
-    show_samples(console, result.verdict.samples)
-    source, target = next(iter(result.verdict.scores)).split("-", 1)
-    console.print(
-        f"\n{result.pack.size:,} parameters, trained in {result.pack.card['training_seconds']:.0f} s. The pack: {result.path}\n"
-        f"Try it: graftmt translate --base {base} --packs {result.path} -s {source} -t {target}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+    return table
+
+
+def direction_to_try(result: AddResult) -> tuple[str, str]:
+    """Source and target: the first that was judged, or the first that was trained."""
+    if result.verdict is not None:
+        entry = next(iter(result.verdict.scores.values()))
+        return entry["source"], entry["target"]
+    new, partner = result.config.languages[0], result.corpus.partners[0]
+    return (new, partner) if result.config.side == "source" else (partner, new)

@@ -19,7 +19,10 @@ def augment(
     base: BaseFolder,
     train: Annotated[
         list[str],
-        typer.Option("--train", help="A corpus folder (train.el.txt, train.en.txt, …), or LANG=FILE for each language."),
+        typer.Option(
+            "--train",
+            help="A corpus folder (train.el.txt, train.en.txt, …), or for each language LANG=FILE or a file like text.el.txt.",
+        ),
     ],
     spec: Annotated[
         str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from graftmt.cli import prepare_align, prepare_clean, prepare_read, prepare_segment, prepare_split, prepare_stats
+from graftmt.cli import prepare_align, prepare_clean, prepare_fetch, prepare_read, prepare_segment, prepare_split, prepare_stats
 
 app = typer.Typer(
     help="From the files you downloaded to a corpus folder that `train` and `add` take: read, clean, align, split, count.",
@@ -12,8 +12,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_READ = "Read a format"
 for name, read in prepare_read.COMMANDS.items():
-    app.command(name, rich_help_panel="Read a format")(read)
+    app.command(name, rich_help_panel=_READ)(read)
+app.command("fetch", rich_help_panel=_READ)(prepare_fetch.fetch)
 
 _WORK = "Work on a corpus"
 app.command("clean", rich_help_panel=_WORK)(prepare_clean.clean)

@@ -65,7 +65,14 @@ def clean(
     reference: Annotated[
         str, typer.Option("--reference", help="Language that copies are copies of; default: English, or else the first.")
     ] = "",
-    processes: Annotated[int, typer.Option("--processes", min=1, help="How many work at once; the result is the same.")] = 1,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes",
+            min=1,
+            help="How many work at once: 1 unless given, with ray as many as it has CPUs. The result is the same.",
+        ),
+    ] = None,
     engine: Annotated[
         Literal["local", "ray"], typer.Option("--engine", help="local: this machine; ray: the workers of a Ray cluster.")
     ] = "local",
@@ -98,21 +105,21 @@ def clean(
     )
     config = apply_rules(config, rules, language_id)
     names = [name.strip() for value in splits or ["train"] for name in value.split(",") if name.strip()]
-    mapper = with_engine(engine, ray_address)
-    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), processes, mapper, quiet=quiet)
+    mapper = with_engine(engine, ray_address, processes)
+    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), mapper, quiet=quiet)
     print(json.dumps(report, ensure_ascii=False, indent=2)) if as_json else show(report, output)
 
 
-def with_engine(name: Literal["local", "ray"], address: str | None) -> ChunkMapper | None:
-    """The same chunks on the workers of a Ray cluster; None leaves them to this machine's processes."""
+def with_engine(name: Literal["local", "ray"], address: str | None, processes: int | None) -> ChunkMapper:
+    """Chunks in this process, in several of this machine, or on so many workers of a Ray cluster."""
     from functools import partial
 
     from graftmt.augmentation.engines import Engine, map_chunks
-    from graftmt.prepare.cleaning import clean_chunk
+    from graftmt.prepare.cleaning import clean_chunk, in_processes, in_this_process
 
-    engine = Engine(name=name, address=address)
+    engine = Engine(name=name, address=address, workers=processes if name == "ray" else None)
     if name == "local":
-        return None
+        return in_this_process if processes in (None, 1) else in_processes(processes)
 
     def run(chunks: Iterator[Chunk], config: CleaningConfig, state: CleaningState) -> Iterator[tuple[Chunk, Counts]]:
         return map_chunks(partial(clean_chunk, config=config, state=state), chunks, engine)
@@ -128,19 +135,17 @@ def apply_rules(config: CleaningConfig, rules: str, language_id: bool) -> Cleani
     return config if language_id else replace(config, language_id=False)
 
 
-def parse_trusted(values: list[str]) -> dict[str, list[str]]:
-    """LANG=FILE, each with the file's lines."""
-    from graftmt.data.corpus import read_lines
-
-    texts: dict[str, list[str]] = {}
+def parse_trusted(values: list[str]) -> dict[str, Path]:
+    """LANG=FILE of each."""
+    files: dict[str, Path] = {}
     for value in values:
         language, equals, path = value.partition("=")
         if not equals or not language or not path:
             raise ConfigError(f"--trusted: {value!r} is not LANG=FILE, such as szl=silesian.txt.")
-        if language in texts:
+        if language in files:
             raise ConfigError(f"--trusted: {language!r} is given twice; put its text into one file.")
-        texts[language] = [line for line in read_lines(Path(path)) if line]
-    return texts
+        files[language] = Path(path)
+    return files
 
 
 def clean_folder(
@@ -148,50 +153,44 @@ def clean_folder(
     output: Path,
     names: list[str],
     config: CleaningConfig,
-    trusted: dict[str, list[str]],
-    processes: int,
-    mapper: ChunkMapper | None = None,
+    trusted: dict[str, Path],
+    mapper: ChunkMapper,
     *,
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
-    from graftmt.files import write_json
+    from graftmt.data.corpus import read_lines
     from graftmt.prepare.cleaning import clean as clean_source
-    from graftmt.prepare.folders import open_splits
+    from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits, segmented
     from graftmt.prepare.raw import raw_source
     from graftmt.prepare.source import write_corpus
 
-    check_output(folder, output)
     corpora = open_splits(folder)
     for name in names:
         if name not in corpora:
             raise DataError(
                 f"{folder} has no split {name!r}{nearest(name, corpora) or '.'} Splits there: {', '.join(corpora)}."
             )
+    files = [item for corpus in corpora.values() for item in corpus.files.items()]
+    check_replaceable(output, [folder, *(path for _, path in files), *trusted.values()])
+    texts = {language: [line for line in read_lines(path) if line] for language, path in trusted.items()}
     sources: dict[str, Source] = {}
     reports = {}
     for name, corpus in corpora.items():
-        source = raw_source(corpus)
         if name in names:
-            sources[name], reports[name] = clean_source(source, config, trusted=trusted, processes=processes, mapper=mapper)
+            # The rules find what is no text, such as bytes that are not UTF-8; in what is copied that is an error.
+            sources[name], reports[name] = clean_source(raw_source(corpus), config, trusted=texts, mapper=mapper)
         else:
-            sources[name] = source
-    with_progress = {name: counted(source, name, quiet=quiet) for name, source in sources.items()}
-    write_corpus(output, with_progress, {"made_by": "graftmt prepare clean", "from": str(folder)})
+            sources[name] = corpus_source(corpus)
     copied = [name for name in corpora if name not in names]
-    document = {"splits": {name: report.document() for name, report in reports.items()}, "copied": copied}
-    write_json(output / "report.json", document)
-    return document
 
+    def report() -> dict[str, Any]:
+        return {"splits": {name: counts.document() for name, counts in reports.items()}, "copied": copied}
 
-def check_output(folder: Path, output: Path) -> None:
-    """The new folder takes the place of what is there, so that must be a corpus, and another one than is read."""
-    if output.resolve() == folder.resolve():
-        raise ConfigError(f"-o {output} is the corpus itself; give another folder, so that nothing is lost.")
-    from graftmt.prepare.source import is_replaceable
-
-    if not is_replaceable(output):
-        raise ConfigError(f"{output} exists and is no corpus folder made by graftmt; give a new folder with -o.")
+    with_progress = {name: counted(source, name, quiet=quiet) for name, source in sources.items()}
+    facts = {"made_by": "graftmt prepare clean", "from": str(folder), **segmented(files)}
+    write_corpus(output, with_progress, facts, report=report)
+    return report()
 
 
 def show(report: dict[str, Any], output: Path) -> None:

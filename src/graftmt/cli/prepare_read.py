@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,7 +67,7 @@ def read_ted(
     from graftmt.prepare.readers import ted
 
     files = _find(inputs, ted.is_ted_file, "files named all_talks_train.tsv and so on", max_ratio, max_size)
-    _write("ted", ted.read_ted(files, _parse(languages)), output, quiet, as_json)
+    write_splits("ted", ted.read_ted(files, parse_codes(languages)), _paths(files), output, quiet, as_json)
 
 
 def read_moses(
@@ -90,7 +90,7 @@ def read_moses(
     from graftmt.prepare.readers import moses
 
     files = _find(inputs, moses.is_moses_file, "files that end in a language's code, such as corpus.en", max_ratio, max_size)
-    _write("moses", moses.read_moses(files, _parse(languages)), output, quiet, as_json)
+    write_splits("moses", moses.read_moses(files, parse_codes(languages)), _paths(files), output, quiet, as_json)
 
 
 def read_tsv(
@@ -121,7 +121,8 @@ def read_tsv(
     files = _find(inputs, tables.is_table, "files that end in .tsv or .csv", max_ratio, max_size)
     tab = {"\\t": "\t", "tab": "\t"}
     delimiter = tab.get(delimiter, delimiter) if delimiter else None
-    _write("tsv", tables.read_tables(files, _parse(columns), delimiter=delimiter, header=header), output, quiet, as_json)
+    splits = tables.read_tables(files, parse_codes(columns), delimiter=delimiter, header=header)
+    write_splits("tsv", splits, _paths(files), output, quiet, as_json)
 
 
 def read_tmx(
@@ -145,7 +146,8 @@ def read_tmx(
     from graftmt.prepare.readers import tmx
 
     files = _find(inputs, tmx.is_tmx, "files that end in .tmx", max_ratio, max_size)
-    _write("tmx", tmx.read_tmx(files, _parse(languages), fold_regions=fold_regions), output, quiet, as_json)
+    splits = tmx.read_tmx(files, parse_codes(languages), fold_regions=fold_regions)
+    write_splits("tmx", splits, _paths(files), output, quiet, as_json)
 
 
 def read_jsonl(
@@ -167,8 +169,8 @@ def read_jsonl(
     from graftmt.prepare.readers import jsonl
 
     files = _find(inputs, jsonl.is_jsonl, "files that end in .jsonl", max_ratio, max_size)
-    splits = jsonl.read_jsonl(files, _parse(languages), columns=_parse(columns), field=field)
-    _write("jsonl", splits, output, quiet, as_json)
+    splits = jsonl.read_jsonl(files, parse_codes(languages), columns=parse_codes(columns), field=field)
+    write_splits("jsonl", splits, _paths(files), output, quiet, as_json)
 
 
 def read_parquet(
@@ -191,8 +193,8 @@ def read_parquet(
     from graftmt.prepare.readers import parquet
 
     files = _find(inputs, parquet.is_parquet, "files that end in .parquet", max_ratio, max_size)
-    splits = parquet.read_parquet(files, _parse(languages), columns=_parse(columns), field=field)
-    _write("parquet", splits, output, quiet, as_json)
+    splits = parquet.read_parquet(files, parse_codes(languages), columns=parse_codes(columns), field=field)
+    write_splits("parquet", splits, _paths(files), output, quiet, as_json)
 
 
 def read_po(
@@ -217,8 +219,8 @@ def read_po(
     from graftmt.prepare.readers import gettext
 
     files = _find(inputs, gettext.is_catalogue, "files that end in .po or .mo", max_ratio, max_size)
-    splits = gettext.read_gettext(files, _parse(languages), source_language=source_language)
-    _write("po", splits, output, quiet, as_json)
+    splits = gettext.read_gettext(files, parse_codes(languages), source_language=source_language)
+    write_splits("po", splits, _paths(files), output, quiet, as_json)
 
 
 def read_flores(
@@ -242,7 +244,8 @@ def read_flores(
     from graftmt.prepare.readers import flores
 
     files = _find(inputs, flores.is_flores_file, "files such as dev/eng_Latn.dev", max_ratio, max_size)
-    _write("flores", flores.read_flores(files, _parse(languages), short_codes=short_codes), output, quiet, as_json)
+    splits = flores.read_flores(files, parse_codes(languages), short_codes=short_codes)
+    write_splits("flores", splits, _paths(files), output, quiet, as_json)
 
 
 def read_paracrawl(
@@ -270,8 +273,10 @@ def read_paracrawl(
     if len(places) != 2 or not all(place.strip().isascii() and place.strip().isdigit() and int(place[:9]) for place in places):
         raise ConfigError(f"--columns is {columns!r}; expected two numbers from 1, such as 1,2.")
     files = _find(inputs, paracrawl.is_pair_file, "files that name a pair, such as en-fr.txt.gz", max_ratio, max_size)
-    pairs = paracrawl.read_paracrawl(files, _parse(languages), columns=(int(places[0]), int(places[1])))
-    reports = {pair: _convert("paracrawl", {"train": source}, output / pair, quiet) for pair, source in pairs.items()}
+    pairs = paracrawl.read_paracrawl(files, parse_codes(languages), columns=(int(places[0]), int(places[1])))
+    reports = {
+        pair: _convert("paracrawl", {"train": source}, _paths(files), output / pair, quiet) for pair, source in pairs.items()
+    }
     if as_json:
         print(
             json.dumps(
@@ -301,42 +306,7 @@ def read_unpc(
     from graftmt.prepare.readers import unpc
 
     files = _find(inputs, unpc.is_unpc_file, "files such as UNv1.0.ar-en.ar", max_ratio, max_size)
-    _write("unpc", unpc.read_unpc(files, _parse(languages)), output, quiet, as_json)
-
-
-def read_fetch(
-    name: Annotated[
-        str, typer.Argument(help="OPUS's name of a corpus, such as Books, or mtdata's, such as Statmt-europarl-10-deu-eng.")
-    ],
-    pair: Annotated[str, typer.Argument(help="Two languages as the provider calls them: en-fr (OPUS), deu-eng (mtdata).")],
-    output: Output,
-    provider: Annotated[str, typer.Option("--from", help="opus (through opustools) or mtdata.")] = "opus",
-    downloads: Annotated[
-        Path | None, typer.Option("--downloads", help="Where the download stays; downloads/NAME-PAIR unless given.")
-    ] = None,
-    release: Annotated[str, typer.Option("--release", help="OPUS's release, such as v1.")] = "latest",
-    languages: Languages = None,
-    max_ratio: MaxRatio = RATIO,
-    max_size: MaxSize = SIZE,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Download a corpus by its name and read it. Needs a network and the packages of the extra `names`.
-
-    What is in the downloads folder already is read without a network.
-
-    Example: graftmt prepare fetch Books en-fr -o corpus/books
-    Example: graftmt prepare fetch Statmt-europarl-10-deu-eng deu-eng --from mtdata -o corpus/europarl -l de=deu,en=eng
-    """
-    from graftmt.prepare.readers.named import read_named
-
-    first, hyphen, second = pair.partition("-")
-    if not hyphen or not first or not second:
-        raise ConfigError(f"the pair is {pair!r}; expected two languages, such as en-fr.")
-    folder = downloads or Path("downloads") / f"{name}-{pair}"
-    limits = _limits(max_ratio, max_size)
-    splits = read_named(provider, name, (first, second), folder, _parse(languages), release=release, limits=limits)
-    _write(f"{provider}:{name}", splits, output, quiet, as_json)
+    write_splits("unpc", unpc.read_unpc(files, parse_codes(languages)), _paths(files), output, quiet, as_json)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -350,17 +320,16 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "flores": read_flores,
     "paracrawl": read_paracrawl,
     "unpc": read_unpc,
-    "fetch": read_fetch,
 }
 
 
 def _find(inputs: list[str], wanted: Callable[[str], bool], what: str, max_ratio: float, max_size: str) -> list[StoredFile]:
     from graftmt.prepare.readers import find_files
 
-    return find_files(inputs, wanted, what=what, limits=_limits(max_ratio, max_size))
+    return find_files(inputs, wanted, what=what, limits=parse_limits(max_ratio, max_size))
 
 
-def _limits(max_ratio: float, max_size: str) -> Limits:
+def parse_limits(max_ratio: float, max_size: str) -> Limits:
     from graftmt.prepare.readers import Limits
     from graftmt.prepare.sizes import parse_size
 
@@ -370,22 +339,31 @@ def _limits(max_ratio: float, max_size: str) -> Limits:
     return Limits(ratio=max_ratio, size=size)
 
 
-def _parse(languages: str | None) -> dict[str, str] | None:
+def parse_codes(languages: str | None) -> dict[str, str] | None:
     from graftmt.prepare.readers import parse_languages
 
     return parse_languages(languages)
 
 
-def _convert(format_name: str, splits: Mapping[str, Source], output: Path, quiet: bool) -> dict[str, dict[str, Any]]:
+def _paths(files: Iterable[StoredFile]) -> list[Path]:
+    return [path for file in files for path in file.parts]
+
+
+def _convert(
+    format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path, quiet: bool
+) -> dict[str, dict[str, Any]]:
     from graftmt.prepare.conversion import convert
     from graftmt.progress import progress
 
     with progress(f"lines into {output}", 0, quiet=quiet) as report:
-        return convert(output, splits, format_name=format_name, progress=report)
+        return convert(output, splits, format_name=format_name, inputs=inputs, progress=report)
 
 
-def _write(format_name: str, splits: Mapping[str, Source], output: Path, quiet: bool, as_json: bool) -> None:
-    report = _convert(format_name, splits, output, quiet)
+def write_splits(
+    format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path, quiet: bool, as_json: bool
+) -> None:
+    """Writes the corpus and says what came out; `inputs` is what the splits are read from."""
+    report = _convert(format_name, splits, inputs, output, quiet)
     if as_json:
         print(json.dumps({"corpus": str(output), "splits": report}, ensure_ascii=False, indent=2))
         return

@@ -29,26 +29,33 @@ def segment(
     Example: graftmt prepare segment corpora/unpc -o corpora/unpc-words
     """
     from graftmt.errors import DataError, LanguageError, nearest
-    from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits
-    from graftmt.prepare.segmentation import desegmented, is_chinese, segmented
+    from graftmt.prepare import segmentation
+    from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits, segmented
     from graftmt.prepare.source import write_corpus
 
     found = list(open_splits(corpus).values())
     spoken = sorted({language for split in found for language in split.languages})
-    chosen = [code.strip() for code in languages.split(",") if code.strip()] if languages else list(filter(is_chinese, spoken))
+    chosen = (
+        [code.strip() for code in languages.split(",") if code.strip()]
+        if languages
+        else list(filter(segmentation.is_chinese, spoken))
+    )
     for code in chosen:
         if code not in spoken:
             raise LanguageError(f"{corpus} has no text in {code!r}{nearest(code, spoken) or '.'} It has {', '.join(spoken)}.")
     if not chosen:
         raise DataError(f"{corpus} has no Chinese text: {', '.join(spoken)}; name the languages to segment with --languages.")
-    check_replaceable(output, [path for split in found for path in split.files.values()])
-    change = desegmented if undo else segmented
+    files = [item for split in found for item in split.files.items()]
+    check_replaceable(output, [path for _, path in files])
+    change = segmentation.desegmented if undo else segmentation.segmented
     splits = {}
     for split in found:
         here = [code for code in chosen if code in split.languages]
         source = corpus_source(split)
         splits[split.split] = counted(change(source, here) if here else source, split.split, quiet=quiet)
-    lines = write_corpus(output, splits, {"segmented": [] if undo else chosen})
+    before = segmented(files).get("segmented", [])
+    marked = set(before) - set(chosen) if undo else {*before, *chosen}
+    lines = write_corpus(output, splits, {"segmented": sorted(marked)})
     if as_json:
         print(json.dumps({"output": str(output), "lines": lines, "languages": chosen}, ensure_ascii=False))
         return

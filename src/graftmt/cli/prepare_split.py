@@ -25,8 +25,9 @@ def split(
         ),
     ] = False,
     directions: Annotated[
-        str, typer.Option("--directions", help="Those that --per-direction means: a view, or en-fr,fr-de,…")
-    ] = "multi-parallel",
+        str | None,
+        typer.Option("--directions", help="Those that --per-direction means, all unless given: a view, or en-fr,fr-de,…"),
+    ] = None,
     languages: Annotated[str | None, typer.Option("--languages", "-l", help="Only these, with commas.")] = None,
     clear_of: Annotated[
         list[Path] | None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from graftmt.adding.verdict import Verdict, sample_translations
+from graftmt.adding.verdict import Verdict, figures, sample_translations
 from graftmt.assessment.directions import Evaluation
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
@@ -109,9 +109,9 @@ def store_pack(pack: Pack, folder: Path, base: Base, evaluations: Sequence[Evalu
     """The pack's own folder, with its scores and samples on its card. The first direction is the trained one."""
     scores = {
         evaluation.scores.direction: {
-            "bleu": round(evaluation.scores.bleu, 2),
-            "chrf": round(evaluation.scores.chrf, 2),
-            "lines": evaluation.scores.lines,
+            "source": evaluation.scores.source,
+            "target": evaluation.scores.target,
+            **figures(evaluation),
             "zero_shot": number > 0,
         }
         for number, evaluation in enumerate(evaluations)

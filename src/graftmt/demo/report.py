@@ -43,7 +43,8 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         scores = self.evaluation.scores
         figures = {"chrf": round(scores.chrf, 2), "bleu": round(scores.bleu, 2), "lines": scores.lines}
-        return {**figures, "zero_shot": self.zero_shot, "route": self.route}
+        sides = {"source": scores.source, "target": scores.target}
+        return {**sides, **figures, "zero_shot": self.zero_shot, "route": self.route}
 
 
 @dataclass(kw_only=True)
@@ -204,9 +205,5 @@ def draw_figures(folder: Path, runs: dict[str, Path], report: dict[str, Any]) ->
         ]
     title = "Greek source packs trained on Greek–English only"
     plot_curves(folder / "curves.png", series, title=title, x_label="training step", y_label="validation chrF")
-    values = {
-        (source, target): entry["chrf"]
-        for name, entry in report["directions"].items()
-        for source, _, target in [name.partition("-")]
-    }
+    values = {(entry["source"], entry["target"]): entry["chrf"] for entry in report["directions"].values()}
     plot_matrix(folder / "chrf.png", values, title="chrF of base and packs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from graftmt.adding.verification import verify
 from graftmt.assessment.directions import Evaluation, evaluate_directions
-from graftmt.base import Base, choose_device
+from graftmt.base import Base, check_base_place, choose_device, read_base_document
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, Direction, select_directions
 from graftmt.decoding import SearchOptions, batch_tokens_for
@@ -56,6 +56,11 @@ class DemoOptions:
     seed: int = 1
     quiet: bool = False
 
+    @property
+    def training(self) -> Path:
+        """The run of a base that is trained from scratch."""
+        return self.folder / "training"
+
 
 @dataclass(frozen=True)
 class DemoResult:
@@ -67,9 +72,10 @@ class DemoResult:
 
 def run_demo(options: DemoOptions, say: Say) -> DemoResult:
     """The whole story; each step says what it does and what came of it. What an earlier try finished is taken as it is."""
-    options.folder.mkdir(parents=True, exist_ok=True)
     seconds: dict[str, float] = {}
     base_folder = options.folder / "base"
+    check_no_other_base(base_folder, options)
+    options.folder.mkdir(parents=True, exist_ok=True)
     with timed(seconds, "corpus"):
         folder = options.corpus or make_corpus(options.folder / "corpus", options.seed, say)
         train, valid, test = (Corpus.open(folder, split, LANGUAGES) for split in SPLITS)
@@ -127,30 +133,61 @@ def make_corpus(folder: Path, seed: int, say: Say) -> Path:
     return folder
 
 
-def copy_shipped_base(folder: Path) -> None:
-    """The base inside the package becomes a folder like any other."""
-    shipped = resources.files("graftmt.demo") / "base"
-    if not (shipped / "base.json").is_file():
-        raise DataError("this copy of graftmt has no demo base inside; train it: graftmt demo --from-scratch.")
-    with resources.as_file(shipped) as source, atomic_folder(folder) as temporary:
+def check_no_other_base(folder: Path, options: DemoOptions) -> None:
+    """A base that an earlier demo put here may be replaced, for the package or the demo's own training has it too."""
+    with shipped_base() as path:
+        shipped, trained = mark_of(path), mark_of(options.training / "base")
+    there = mark_of(folder)
+    if there is not None and there == (trained if options.from_scratch else shipped):
+        return  # nothing will be written
+    check_base_place(folder)
+    if there not in (None, shipped, trained):
+        languages = ", ".join(read_base_document(folder)["languages"])
+        raise GraftError(
+            f"{folder} holds another base than the demo's ({languages}), and it stays as it is. Choose another folder for the "
+            "demo (--folder), or move the base away."
+        )
+
+
+def shipped_base() -> AbstractContextManager[Path]:
+    """The base inside the package, as a folder."""
+    return resources.as_file(resources.files("graftmt.demo") / "base")
+
+
+def mark_of(base: Path) -> str | None:
+    """Its fingerprint, where there is one."""
+    return str(read_base_document(base)["fingerprint"]) if (base / "base.json").is_file() else None
+
+
+def put_base(source: Path, folder: Path) -> None:
+    """A copy of the base in `source`, unless it is there already; `check_no_other_base` has been asked."""
+    if mark_of(folder) == mark_of(source):
+        return
+    with atomic_folder(folder) as temporary:
         for path in source.iterdir():
             if path.is_file() and path.suffix != ".py":
                 shutil.copyfile(path, temporary / path.name)
 
 
+def copy_shipped_base(folder: Path) -> None:
+    """The base inside the package becomes a folder like any other."""
+    with shipped_base() as shipped:
+        if mark_of(shipped) is None:
+            raise DataError("this copy of graftmt has no demo base inside; train it: graftmt demo --from-scratch.")
+        put_base(shipped, folder)
+
+
 def train_demo_base(options: DemoOptions, corpus: Path, folder: Path, say: Say) -> None:
     """The configuration inside the package, on this machine; goes on where an earlier try stopped."""
-    run = options.folder / "training"
     present = Corpus.open(corpus, "train").languages
     excluded = [language for language in present if language not in BASE_LANGUAGES]
     with resources.as_file(resources.files("graftmt.demo") / "base.yaml") as path:
         values = load_yaml(path)
-    changes = [f"run={run}", f"data.corpus={corpus}", f"data.exclude={excluded}", f"device={options.device}"]
+    changes = [f"run={options.training}", f"data.corpus={corpus}", f"data.exclude={excluded}", f"device={options.device}"]
     config = from_mapping(TrainConfig, apply_overrides(values, [*changes, f"seed={options.seed}"]))
     say("2. Base: training it from scratch; ten to twenty minutes on two CPU cores.")
     trained = train_base(config, quiet=options.quiet, say=lambda text: say(f"   {text}"))
-    with atomic_folder(folder) as temporary:
-        shutil.copytree(trained, temporary, dirs_exist_ok=True)
+    put_base(trained, folder)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,10 @@ class BilingualCorpus:
     def files(self) -> tuple[Path, Path]:
         return self.pivot_file, self.file
 
+    def sides(self, pivot: str) -> tuple[tuple[str, Path], tuple[str, Path]]:
+        """Each file with its language."""
+        return (pivot, self.pivot_file), (self.language, self.file)
+
 
 def find_corpora(arguments: Sequence[str], *, pivot: str = "en", split: str = "train") -> list[BilingualCorpus]:
     """What to align: `FOLDER` (each language in it with the pivot), `fr=FOLDER`, `fr=PREFIX` (of PREFIX.en and PREFIX.fr) or

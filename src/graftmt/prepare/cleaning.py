@@ -97,17 +97,17 @@ def clean(
     config: CleaningConfig | None = None,
     *,
     trusted: Mapping[str, Sequence[str]] | None = None,
-    processes: int = 1,
     mapper: ChunkMapper | None = None,
 ) -> tuple[Source, CleaningReport]:
     """The source as it is after cleaning, and a report that fills while it is read.
 
-    `trusted`: text in languages that the detector does not know. The result is the same with any number of processes.
+    `trusted`: text in languages that the detector does not know. `mapper`: where chunks are cleaned, here unless given; the
+    result is the same.
     """
     config = config or CleaningConfig()
     state = examine(source, config, trusted)
     report = CleaningReport(source.name, config, state)
-    run = mapper or (in_processes(processes) if processes > 1 else in_this_process)
+    run = mapper or in_this_process
 
     def read() -> Iterator[Line]:
         report.counts = Counts()

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from graftmt.errors import DataError
-from graftmt.prepare.source import Line, Source, is_replaceable, write_corpus
+from graftmt.prepare.folders import check_replaceable
+from graftmt.prepare.source import Line, Source, write_corpus
 from graftmt.progress import Progress, SilentProgress
 
 _EVERY = 10_000  # lines between two words about progress
 
 
 def convert(
-    folder: Path, splits: Mapping[str, Source], *, format_name: str, progress: Progress | None = None
+    folder: Path,
+    splits: Mapping[str, Source],
+    *,
+    format_name: str,
+    inputs: Iterable[Path],
+    progress: Progress | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Writes the corpus; returns, per split, lines, lines left out for having no text at all, and texts per language.
 
-    The same is in the corpus's corpus.json. A folder of something else is not replaced.
+    The same is in the corpus's corpus.json. `inputs` are the files that the sources read: a folder with one of them, or with
+    something else than a corpus, is not replaced.
     """
-    if not is_replaceable(folder):
-        raise DataError(
-            f"{folder} is there and is no corpus made here (it has no corpus.json), so it is not replaced; choose another."
-        )
+    check_replaceable(folder, inputs)
     report: dict[str, dict[str, Any]] = {
         split: {
             "lines": 0,

@@ -30,15 +30,17 @@ class Source:
         return self.read()
 
 
-def is_replaceable(folder: Path) -> bool:
-    """Whether a corpus may be written here: there is nothing, an empty folder, or a corpus that was made here."""
-    return not folder.exists() or (folder.is_dir() and ((folder / "corpus.json").is_file() or not any(folder.iterdir())))
-
-
-def write_corpus(folder: Path, splits: Mapping[str, Source], facts: Mapping[str, Any] | None = None) -> dict[str, int]:
+def write_corpus(
+    folder: Path,
+    splits: Mapping[str, Source],
+    facts: Mapping[str, Any] | None = None,
+    *,
+    report: Callable[[], Mapping[str, Any]] | None = None,
+) -> dict[str, int]:
     """Writes SPLIT.LANG.txt for each split and language, and corpus.json, as one atomic folder; returns lines per split.
 
-    Whatever fails on the way, an error of a reader or a full disk, leaves what was at `folder` before.
+    `report`, asked when all lines are written, is for a report.json. Whatever fails on the way, an error of a reader or a full
+    disk, leaves what was at `folder` before.
     """
     counts: dict[str, int] = {}
     with atomic_folder(folder) as temporary:
@@ -57,4 +59,6 @@ def write_corpus(folder: Path, splits: Mapping[str, Source], facts: Mapping[str,
                 raise DataError(f"{source.name} has no lines for the split {split!r}; nothing was written.")
         languages = {split: list(source.languages) for split, source in splits.items()}
         write_json(temporary / "corpus.json", {"lines": counts, "languages": languages, **(facts or {})})
+        if report is not None:
+            write_json(temporary / "report.json", report())
     return counts

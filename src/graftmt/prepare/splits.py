@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from graftmt.data import Corpus, select_directions
 from graftmt.errors import ConfigError, DataError
-from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits
+from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits, segmented
 from graftmt.prepare.source import Line, Source, write_corpus
 from graftmt.progress import progress
 
@@ -33,13 +33,18 @@ class SplitOptions:
     """Lines; with `per_direction`, pairs of each direction."""
     test: int = 2000
     per_direction: bool = False
-    directions: str = "multi-parallel"
-    """The directions that get a set of their own with `per_direction`, as a view or a list."""
+    directions: str | None = None
+    """The directions that get a set of their own with `per_direction`, as a view or a list; all unless given."""
     train: bool = True
     """Whether to write what is left; a corpus for validation alone has no use for it."""
     seed: int = 1
 
     def __post_init__(self) -> None:
+        if self.directions is not None and not self.per_direction:
+            raise ConfigError(
+                f"--directions {self.directions} is for sets of each direction: add --per-direction, or leave it out (lines "
+                "held out have text in every language; --languages chooses those)."
+            )
         for name, count in self.sizes.items():
             if count < 0:
                 raise ConfigError(f"the number of {name} lines is {count}; expected 0 (no such split) or more.")
@@ -113,7 +118,8 @@ def split_corpus(
     for name, sets in chosen.items():
         sources[name] = Source(name, source.languages, _written(sets, len(source.languages)))
     # The counts are filled while the training text is read, before the folder's corpus.json is written.
-    facts = {"split": {**asdict(options), "made_from": str(corpus.folder), "left_out": rest.left_out}}
+    made = {**asdict(options), "made_from": str(corpus.folder), "left_out": rest.left_out}
+    facts = {"split": made, **segmented(corpus.files.items())}
     return Split(write_corpus(output, sources, facts), source.languages, rest.left_out)
 
 
@@ -131,7 +137,7 @@ def _groups(source: Source, options: SplitOptions) -> list[Group]:
         raise DataError(f"{source.name} has {', '.join(source.languages)} alone; splits are of lines in two or more languages.")
     if not options.per_direction:
         return [tuple(range(len(source.languages)))]
-    directions = select_directions(options.directions, source.languages)
+    directions = select_directions(options.directions or "multi-parallel", source.languages)
     pairs = {tuple(sorted(source.languages.index(language) for language in direction)) for direction in directions}
     return sorted(pairs)
 

@@ -15,7 +15,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -26,7 +26,7 @@ from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.files import atomic_file, atomic_folder, exclusive, read_json, write_json
 from graftmt.prepare.bilingual import BilingualCorpus
-from graftmt.prepare.folders import check_replaceable
+from graftmt.prepare.folders import check_replaceable, segmented
 from graftmt.prepare.sizes import parse_size
 from graftmt.progress import Progress, progress
 
@@ -132,9 +132,10 @@ def align(
     options = options or AlignOptions()
     corpora = sorted(corpora, key=lambda corpus: corpus.language)
     check_replaceable(output, [file for corpus in corpora for file in corpus.files])
+    marks = segmented(side for corpus in corpora for side in corpus.sides(options.pivot))
     work = _work_folder(output, options)
     with exclusive(work, "the alignment in"), _understood(work, options):
-        _remove_unfinished(work, output)
+        _remove_unfinished(work)
         started = time.monotonic()
         read, resumed = {}, []
         for corpus in corpora:
@@ -142,7 +143,7 @@ def align(
             read[corpus.language] = ingested
             resumed += [corpus.language] * kept
         joining = time.monotonic()
-        lines, left_out = _join(read, work, output, options, quiet)
+        lines, left_out = _join(read, work, output, options, marks, quiet)
         ended = time.monotonic()
         shutil.rmtree(work, ignore_errors=True)
     return Alignment(lines, left_out, read, tuple(resumed), {"reading": joining - started, "joining": ended - joining})
@@ -155,26 +156,11 @@ def _work_folder(output: Path, options: AlignOptions) -> Path:
     return (options.temporary.expanduser().absolute() if options.temporary else output.parent) / name
 
 
-def _remove_unfinished(work: Path, output: Path) -> None:
-    """What a killed run left half-written, in the work folder and beside the output: the folders that came after its note."""
-    note = work / "writing.json"
-    if note.is_file():
-        before = read_json(note, "the alignment's notes")["beside"]
-        for unfinished in _unfinished_beside(output):
-            if unfinished not in before:
-                shutil.rmtree(output.parent / unfinished, ignore_errors=True)
-        note.unlink()
+def _remove_unfinished(work: Path) -> None:
+    """What a killed run left half-written in the work folder, which is this run's alone."""
     shutil.rmtree(work / "spill", ignore_errors=True)
     for unfinished_file in work.glob(".*.tmp"):
         unfinished_file.unlink()
-
-
-def _unfinished_beside(output: Path) -> list[str]:
-    """Folders with the names that atomic_folder gives."""
-    if not output.parent.is_dir():
-        return []
-    start = f".{output.name}."
-    return [path.name for path in output.parent.iterdir() if path.name.startswith(start) and path.name.endswith(".tmp")]
 
 
 @contextmanager
@@ -251,7 +237,7 @@ def _sort(stream: _Pairs, path: Path, text_bytes: int, database: Any) -> None:
     try:
         database.execute(
             "COPY (SELECT md5_number_upper(shared) AS key, shared, text, position FROM pairs ORDER BY key) "
-            f"TO {_quoted(path)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP})"
+            f"TO {_quoted(path)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP}, USE_TMP_FILE false)"
         )
     except _duckdb().Error:
         if stream.error is not None:  # what the files have, rather than DuckDB, is the trouble
@@ -338,13 +324,14 @@ class _Pairs:
         check_equal_lengths(counts, Corpus(self.corpus.file.parent, self.corpus.language, files))
 
 
-def _join(read: dict[str, Ingested], work: Path, output: Path, options: AlignOptions, quiet: bool) -> tuple[int, int]:
-    """Writes the lines, one range of MD5s after the other; counts those written and those in too few languages."""
+def _join(
+    read: dict[str, Ingested], work: Path, output: Path, options: AlignOptions, marks: Mapping[str, Any], quiet: bool
+) -> tuple[int, int]:
+    """Writes the lines, one range of MD5s after the other, and `marks` in corpus.json; counts lines written and left out."""
     languages = [options.pivot, *read]
     text_bytes = sum(ingested.text_bytes for ingested in read.values())
     ranges = max(1, -(-text_bytes * RANGE_SHARE // options.memory_bytes))
     different, lines = dict.fromkeys(languages, 0), dict.fromkeys(languages, 0)
-    write_json(work / "writing.json", {"beside": _unfinished_beside(output)})
     with (
         atomic_folder(output) as folder,
         progress("joining", ranges, quiet=quiet) as report,
@@ -367,7 +354,7 @@ def _join(read: dict[str, Ingested], work: Path, output: Path, options: AlignOpt
             ingested.different, ingested.lines = different[language], lines[language]
         total, left_out = lines[options.pivot], different[options.pivot] - lines[options.pivot]
         alignment = Alignment(total, left_out, read, (), {})
-        facts = {"lines": {"train": total}, "languages": {"train": languages}, "pivot": options.pivot}
+        facts = {"lines": {"train": total}, "languages": {"train": languages}, "pivot": options.pivot, **marks}
         write_json(folder / "corpus.json", {**facts, "min_languages": options.min_languages, "aligned": alignment.facts()})
     return total, left_out
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from graftmt.base import Base, choose_device
+from graftmt.base import Base, check_base_place, choose_device
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rates
 from graftmt.data.cache import cache_key
@@ -39,6 +39,7 @@ def train_base(
     set_up_torch(device, config.threads)
     folder = config.run / "base"
     with held_run(config.run, device, fresh=fresh, say=say, sharded=config.sharded) as (team, say):
+        check_base_place(folder)  # before hours are spent on what goes there
         quiet = quiet or not team.first
         with team.first_alone():
             prepared = prepare(config, quiet=quiet, say=say)

@@ -93,6 +93,7 @@ class Checkpoints:
         optimizer: torch.optim.Optimizer,
         config: Any,
         data: str,
+        marks: Mapping[str, str] | None = None,
     ) -> Path:
         """Writes a checkpoint and removes those that are too many."""
         path = self.folder / f"stage{state.stage + 1}-step{state.step:08d}"
@@ -102,7 +103,8 @@ class Checkpoints:
         with atomic_folder(path) as temporary:
             write_tensors(temporary / "model.safetensors", weights)
             write_tensors(temporary / "optimizer.safetensors", moments)
-            write_json(temporary / "state.json", {"format": FORMAT, "state": asdict(state), "config": config, "data": data})
+            document = {"format": FORMAT, "state": asdict(state), "config": config, "data": data, "marks": dict(marks or {})}
+            write_json(temporary / "state.json", document)
         for old in sorted(self._all(), key=self._order)[: -self.keep]:
             shutil.rmtree(old, ignore_errors=True)
         return path
@@ -115,8 +117,11 @@ class Checkpoints:
             raise CheckpointError(f"{path} has format {document['format']!r}; this version of graftmt reads {FORMAT}.")
         return document
 
-    def read_state(self, path: Path, config: Any, data: str) -> RunState:
-        """The counters of a checkpoint, refused where it belongs to another configuration or other text."""
+    def read_state(self, path: Path, config: Any, data: str, marks: Mapping[str, str] | None = None) -> RunState:
+        """The counters of a checkpoint, refused where it belongs to another configuration, or to other `data`.
+
+        `marks`: what that comes from besides text, by the names that people know it by, such as base.
+        """
         document = self.read_document(path)
         stored = as_today(document["config"], self.kind)
         # Stages that have not begun may still be planned anew.
@@ -132,10 +137,7 @@ class Checkpoints:
                 "Use the configuration it began with (its config.yaml)"
             )
         if document["data"] != data:
-            raise CannotGoOn(
-                f"the run in {self.folder.parent} was trained on other text: the files of the corpus have changed since. "
-                "Restore them"
-            )
+            raise CannotGoOn(f"the run in {self.folder.parent} {_other_data(document.get('marks'), marks or {})}")
         return RunState(**document["state"])
 
     def load_parameters(self, path: Path, parameters: Mapping[str, nn.Parameter]) -> None:
@@ -225,6 +227,16 @@ def _read_document(path: Path) -> dict[str, Any]:
     if missing:
         raise CheckpointError(f"the checkpoint: {path / 'state.json'} is damaged (keys {', '.join(missing)}).")
     return document
+
+
+def _other_data(then: Mapping[str, str] | None, now: Mapping[str, str]) -> str:
+    """What has changed of that which a run takes as given. Checkpoints of earlier versions have no marks to tell it by."""
+    if then is None and now:
+        return f"was begun with other text or another {' or '.join(now)} than is given now. Give the same again"
+    for name, mark in now.items():
+        if then is not None and then.get(name, mark) != mark:
+            return f"was begun with another {name} ({then[name] or 'none'}, not {mark or 'none'}). Give the same {name}"
+    return "was trained on other text: the files of the corpus have changed since. Restore them"
 
 
 def _is_whole(path: Path) -> bool:

@@ -6,8 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from graftmt.configuration import above_zero, check_numbers, one_or_more, zero_or_more
 from graftmt.errors import ConfigError
 from graftmt.model import ModelConfig, named_size
+
+MOST_THREADS = 4096
+"""Beyond which torch fails in ways of its own."""
+
+
+def check_seed(config: Any) -> None:
+    """Those that torch and NumPy both take."""
+    check_numbers(config, "a number from 0 to 2⁶³ - 1", lambda value: 0 <= value < 2**63, "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +35,9 @@ class DataConfig:
     """Pairs with more tokens on a side are left out of training."""
     cache: Path | None = None
     """Where tokenised text is kept; $GRAFTMT_CACHE or the user's cache folder unless set."""
+
+    def __post_init__(self) -> None:
+        check_numbers(self, "at least 1", one_or_more, "max_length")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +58,8 @@ class SubwordConfig:
     """Exactly so many pieces, characters included, in place of a number of merges."""
 
     def __post_init__(self) -> None:
-        if self.merges < 1 or self.sample_lines < 1 or self.min_character_count < 1 or not self.temperature > 0:
-            raise ConfigError("merges, sample_lines and min_character_count must be at least 1, and temperature above 0.")
+        check_numbers(self, "at least 1", one_or_more, "merges", "sample_lines", "min_character_count", "pieces")
+        check_numbers(self, "a number above 0", above_zero, "temperature")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,19 +117,19 @@ class StageConfig:
     """Ends the stage when the validation score has not improved so many times in a row; 0 never does."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_tokens", "accumulate"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; expected at least 1.")
-        if not self.temperature > 0 or not self.learning_rate >= 0:
-            raise ConfigError(
-                f"temperature is {self.temperature} and learning_rate {self.learning_rate}; expected a temperature above 0 "
-                "and a rate that is not negative."
-            )
-        for name in ("dropout", "label_smoothing", "cooldown"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; expected a number from 0 to 1.")
-        if len(self.betas) != 2:
-            raise ConfigError(f"betas is {list(self.betas)}; expected two numbers.")
+        check_numbers(self, "at least 1", one_or_more, "steps", "batch_tokens", "accumulate")
+        check_numbers(self, "a number above 0", above_zero, "temperature")
+        numbers = ("learning_rate", "warmup", "warmup_from", "clip_norm", "patience")
+        check_numbers(self, "a number that is not negative", zero_or_more, *numbers)
+        check_numbers(self, "a number from 0 to 1", lambda value: 0 <= value <= 1, "cooldown")
+        check_numbers(self, "a number from 0 to below 1", _share, "dropout", "label_smoothing")
+        if len(self.betas) != 2 or not all(map(_share, self.betas)):
+            raise ConfigError(f"betas is {list(self.betas)}; expected two numbers from 0 to below 1, such as [0.9, 0.98].")
+
+
+def _share(value: float) -> bool:
+    """Of what remains something has to be left: where it is 1, nothing is learned, or Adam cannot be made."""
+    return 0 <= value < 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +149,10 @@ class ValidationConfig:
     watch: tuple[str, ...] | None = None
     """Directions that are scored beside the others and do not count for the best checkpoint: zero-shot ones. A pack watches
     up to three unless they are named; [] watches none."""
+
+    def __post_init__(self) -> None:
+        check_numbers(self, "at least 1, or 0 for no validation", zero_or_more, "lines")
+        check_numbers(self, "at least 1", one_or_more, "every")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +185,14 @@ class RunConfig:
     def __post_init__(self) -> None:
         if not self.stages:
             raise ConfigError("stages is empty; a run has at least one stage.")
-        if self.checkpoint_every < 1 or self.log_every < 1 or self.keep_checkpoints < 1 or self.validation.every < 1:
-            raise ConfigError("checkpoint_every, log_every, keep_checkpoints and validation.every must be at least 1.")
+        check_numbers(self, "at least 1", one_or_more, "checkpoint_every", "log_every", "keep_checkpoints")
+        check_seed(self)
+        check_numbers(self, f"0 to {MOST_THREADS}", lambda value: 0 <= value <= MOST_THREADS, "threads")
+        if not self.validation.lines and any(stage.patience for stage in self.stages):
+            raise ConfigError(
+                "patience ends a stage by its validation scores, and there are none with validation.lines=0; leave patience "
+                "out, or validate on some lines."
+            )
         if self.sharded and (self.compile or any(stage.packed for stage in self.stages)):
             raise ConfigError("sharded=true works without compile and without packed batches; leave these out, or it.")
         if self.sharded and self.validation.lines > 0 and (self.validation.translate or self.validation.metric != "loss"):
@@ -199,6 +221,9 @@ class PackDataConfig:
     """Pairs with more tokens on a side are left out of training."""
     cache: Path | None = None
     """Where tokenised text is kept; $GRAFTMT_CACHE or the user's cache folder unless set."""
+
+    def __post_init__(self) -> None:
+        check_numbers(self, "at least 1", one_or_more, "max_length")
 
 
 PACK_STAGE = StageConfig(
@@ -240,6 +265,9 @@ class RetrainDataConfig:
     cache: Path | None = None
     """Where tokenised text is kept; $GRAFTMT_CACHE or the user's cache folder unless set."""
 
+    def __post_init__(self) -> None:
+        check_numbers(self, "at least 1", one_or_more, "max_length")
+
 
 @dataclass(frozen=True, kw_only=True)
 class NewDirectionsConfig:
@@ -255,10 +283,8 @@ class NewDirectionsConfig:
     def __post_init__(self) -> None:
         if self.probability is not None and self.upsample is not None:
             raise ConfigError("probability and upsample are both given; give one of them.")
-        if self.probability is not None and not 0 < self.probability < 1:
-            raise ConfigError(f"probability is {self.probability}; expected a number between 0 and 1.")
-        if self.upsample is not None and not self.upsample > 0:
-            raise ConfigError(f"upsample is {self.upsample}; expected a number above 0.")
+        check_numbers(self, "a number between 0 and 1", lambda value: 0 < value < 1, "probability")
+        check_numbers(self, "a number above 0", above_zero, "upsample")
 
 
 RETRAIN_STAGE = StageConfig(name="retrain", directions=("multi-parallel",), betas=(0.9, 0.999))

@@ -56,7 +56,9 @@ class Trainer:
     resolved: Any
     """The configuration as plain values, kept in checkpoints."""
     data: str
-    """The fingerprint of the text."""
+    """The fingerprint of the text …"""
+    marks: Mapping[str, str]
+    """… and of what else it comes from."""
     stage_seed: int
     team: Processes = field(default_factory=Processes)
     """The processes that train together; this one alone unless `torchrun` started several."""
@@ -282,7 +284,7 @@ class Trainer:
         started = time.monotonic()
         self._check(state)
         state.seconds = pace.seconds()
-        self.checkpoints.save(state, self.parameters, optimizer, self.resolved, self.data)
+        self.checkpoints.save(state, self.parameters, optimizer, self.resolved, self.data, self.marks)
         self.team.wait()
         pace.exclude(time.monotonic() - started)
 

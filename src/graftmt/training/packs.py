@@ -186,13 +186,15 @@ def prepare_pack(
     pack = pack.to(base.model.device)
     composition = compose(base, source=pack) if config.side == "source" else compose(base, target=pack)
     report_unknown(tokenized, len(tokenizer), say)
-    digest = hashlib.sha256(f"{base.fingerprint} {parent.fingerprint if parent else ''} {recipe}".encode())
+    continued = "" if parent is None else parent.fingerprint
+    digest = hashlib.sha256(f"{base.fingerprint} {continued} {recipe}".encode())
     digest.update(content.encode())
     validator = None
     if valid is not None and config.validation.lines > 0:
         validator, names = _validator(config, base, valid, composition, tokenizers, quiet)
         digest.update(" ".join(cache_key(valid.files[name], tokenizers[name]) for name in names).encode())
-    prepared = Prepared(composition.codec, tokenized, validator, digest.hexdigest(), config.data.max_length)
+    marks = {"base": base.fingerprint[:16], "pack to continue": continued[:16], "recipe": str(recipe)}
+    prepared = Prepared(composition.codec, tokenized, validator, digest.hexdigest(), config.data.max_length, marks)
     return PackJob(config, base, pack, composition, prepared)
 
 

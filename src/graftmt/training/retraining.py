@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graftmt.base import Base, choose_device, read_base_document
+from graftmt.base import Base, check_base_place, choose_device, read_base_document
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus, unknown_rates
 from graftmt.data.cache import cache_key
@@ -157,6 +157,7 @@ def retrain_base(
     set_up_torch(device, config.threads)
     folder = config.run / "base"
     with held_run(config.run, device, fresh=fresh, say=say) as (team, say):
+        check_base_place(folder)
         quiet = quiet or not team.first
         parent = Base.load(config.base)
         check_origin(config, parent)
@@ -168,7 +169,7 @@ def retrain_base(
         before = None
         checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints, RetrainConfig)
         if (latest := checkpoints.latest()) is not None:  # what was begun otherwise is refused before anything is written
-            checkpoints.read_state(latest, to_mapping(config), job.prepared.data)
+            checkpoints.read_state(latest, to_mapping(config), job.prepared.data, job.prepared.marks)
         if team.first:
             old, new = parent.tokenizer.vocabulary.symbols, job.start.tokenizer.vocabulary.symbols
             unknown = unknown_rates(job.prepared.train)
@@ -237,6 +238,7 @@ def prepare_retraining(
         validator,
         digest.hexdigest(),
         config.data.max_length,
+        marks={"base": parent.fingerprint[:16]},
         fixed={} if share is None else dict.fromkeys(new, share),
         factors={} if share is not None or config.upsample == 1 else dict.fromkeys(new, config.upsample),
     )

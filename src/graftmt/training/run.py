@@ -54,6 +54,8 @@ class Prepared:
     data: str
     """A fingerprint of all the text the run reads, and of whatever else it takes as given."""
     max_length: int
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """What it takes as given besides text, by name: the base, the pack to continue."""
     fixed: Mapping[Direction, float] = field(default_factory=dict)
     """Directions with a probability of their own, in the stages that have them …"""
     factors: Mapping[Direction, float] = field(default_factory=dict)
@@ -178,7 +180,7 @@ def run_stages(
     latest = checkpoints.latest()
     state = RunState()
     if latest is not None:
-        state = checkpoints.read_state(latest, resolved, prepared.data)
+        state = checkpoints.read_state(latest, resolved, prepared.data, prepared.marks)
         checkpoints.load_parameters(latest, parameters)
         say(f"going on from {latest.name}")
     team.wait()  # all have read what the first may now replace
@@ -222,6 +224,7 @@ def run_stages(
                     report=report,
                     resolved=resolved,
                     data=prepared.data,
+                    marks=prepared.marks,
                     stage_seed=mix_seed(config.seed, state.stage),
                     team=team,
                 )

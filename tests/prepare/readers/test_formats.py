@@ -7,6 +7,7 @@ import json
 import struct
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +20,7 @@ from graftmt.prepare.readers.flores import read_flores
 from graftmt.prepare.readers.gettext import read_gettext
 from graftmt.prepare.readers.jsonl import read_jsonl
 from graftmt.prepare.readers.moses import language_and_stem, read_moses
-from graftmt.prepare.readers.named import read_named
+from graftmt.prepare.readers.named import Named, read_named
 from graftmt.prepare.readers.paracrawl import read_paracrawl
 from graftmt.prepare.readers.parquet import read_parquet
 from graftmt.prepare.readers.tables import read_tables
@@ -550,16 +551,77 @@ def test_paracrawl_files_of_every_kind(write, make_zip, stored, lines_of, tmp_pa
 
 
 def test_what_was_downloaded_by_name_is_read_without_a_network(write, make_zip, lines_of, tmp_path: Path) -> None:
-    (tmp_path / "opus").mkdir()
-    make_zip("opus/Books_latest_moses_en-fr.txt.zip", {"Books.en-fr.en": b"a\n", "Books.en-fr.fr": b"b\n"})
-    assert lines_of(read_named("opus", "Books", ("en", "fr"), tmp_path / "opus")) == {"train": [("a", "b")]}
+    (tmp_path / "Books-en-fr-latest").mkdir()
+    make_zip("Books-en-fr-latest/Books_latest_moses_en-fr.txt.zip", {"Books.en-fr.en": b"a\n", "Books.en-fr.fr": b"b\n"})
+    assert lines_of(read_named(Named("opus", "Books", ("en", "fr")), tmp_path)) == {"train": [("a", "b")]}
     for name in ("train-parts/X-y-1-deu-eng", "train"):  # the merged file repeats the parts
-        write(f"mtdata/{name}.deu", "a\n")
-        write(f"mtdata/{name}.eng", "b\n")
+        write(f"X-y-1-deu-eng-deu-eng/{name}.deu", "a\n")
+        write(f"X-y-1-deu-eng-deu-eng/{name}.eng", "b\n")
     languages = parse_languages("de=deu,en=eng")
-    assert lines_of(read_named("mtdata", "X-y-1-deu-eng", ("deu", "eng"), tmp_path / "mtdata", languages)) == {
-        "train": [("a", "b")]
-    }
+    named = Named("mtdata", "X-y-1-deu-eng", ("deu", "eng"))
+    assert lines_of(read_named(named, tmp_path, languages)) == {"train": [("a", "b")]}
+
+
+class OpusGet:
+    """Stands in for opustools': what it is asked for is what the files say."""
+
+    def __init__(self, *, directory: str, source: str, target: str, release: str, download_dir: str, **_: object) -> None:
+        self.texts = {
+            Path(download_dir) / f"{directory}.{source}-{target}.{code}": f"{directory} {release} {code}\n"
+            for code in (source, target)
+        }
+
+    def get_files(self) -> None:
+        for path, text in self.texts.items():
+            path.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def opus(monkeypatch: pytest.MonkeyPatch) -> type[OpusGet]:
+    monkeypatch.setitem(__import__("sys").modules, "opustools", SimpleNamespace(OpusGet=OpusGet))
+    return OpusGet
+
+
+def test_a_download_is_never_taken_for_another_one(opus: type[OpusGet], write, lines_of, tmp_path: Path) -> None:
+    write("Books.en-fr.en", "stray\n")
+    write("Books.en-fr.fr", "stray\n")
+    wanted = [
+        Named("opus", "Books", ("en", "fr")),
+        Named("opus", "GlobalVoices", ("en", "fr")),
+        Named("opus", "Books", ("en", "fr"), "v1"),
+        Named("opus", "Books", ("de", "en")),
+    ]
+    for _ in range(2):  # the second time from what is there
+        for named in wanted:
+            texts = tuple(f"{named.name} {named.release or 'latest'} {code}" for code in named.pair)
+            assert lines_of(read_named(named, tmp_path)) == {"train": [texts]}
+
+
+def test_a_download_that_fails_leaves_nothing_to_be_read_later(
+    opus: type[OpusGet], lines_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = Named("opus", "Books", ("en", "fr"))
+
+    def cut_off(self: OpusGet) -> None:
+        next(iter(self.texts)).write_text("Boo", encoding="utf-8")
+        raise ConnectionResetError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(opus, "get_files", cut_off)
+        with pytest.raises(GraftError, match=r"could not get 'Books' from opus: gone\. Check the network"):
+            read_named(named, tmp_path)
+        patch.setattr(opus, "get_files", lambda self: None)
+        with pytest.raises(DataError, match="gave no text of 'Books' in en-fr; is there a network"):
+            read_named(named, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert lines_of(read_named(named, tmp_path)) == {"train": [("Books latest en", "Books latest fr")]}
+
+
+def test_a_folder_of_something_else_is_not_downloaded_into(opus: type[OpusGet], write, tmp_path: Path) -> None:
+    write("Books-en-fr-latest/notes.md", "mine\n")
+    with pytest.raises(DataError, match="is there, without the text of 'Books'; remove it"):
+        read_named(Named("opus", "Books", ("en", "fr")), tmp_path)
+    assert (tmp_path / "Books-en-fr-latest" / "notes.md").read_text() == "mine\n"
 
 
 def test_downloads_call_the_packages_and_say_how_to_install_them(
@@ -569,11 +631,13 @@ def test_downloads_call_the_packages_and_say_how_to_install_them(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for provider in ("opus", "mtdata"):
         with pytest.raises(DataError, match=r"pip install 'graftmt\[names\]'"):
-            read_named(provider, "Books", ("en", "fr"), tmp_path / provider)
+            read_named(Named(provider, "Books", ("en", "fr")), tmp_path / provider)
     with pytest.raises(ConfigError):
-        read_named("web", "Books", ("en", "fr"), tmp_path)
+        Named("web", "Books", ("en", "fr"))
     with pytest.raises(ConfigError, match="plain names"):
-        read_named("mtdata", "--evil", ("en", "fr"), tmp_path)
+        Named("mtdata", "--evil", ("en", "fr"))
+    with pytest.raises(ConfigError, match="only OPUS has releases"):
+        Named("mtdata", "X-y-1-deu-eng", ("deu", "eng"), "v1")
 
 
 # --- Languages

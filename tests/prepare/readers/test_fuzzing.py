@@ -207,7 +207,7 @@ def try_to_read(case: str, seed: int, folder: Path) -> None:
     try:
         for source in read(folder / "in").values():
             if seed % 10 == 0:  # writing is most of the time
-                convert(folder / "out", {"train": source}, format_name="fuzzed")
+                convert(folder / "out", {"train": source}, format_name="fuzzed", inputs=[folder / "in"])
             for line in source:
                 assert len(line) == len(source.languages)
                 "".join(line).encode()  # half a character would not be written

@@ -64,10 +64,6 @@ class StoredFile:
         return f"{path}!{self.member.name}" if self.member else path
 
     @property
-    def base_name(self) -> str:
-        return PurePosixPath(self.name).name
-
-    @property
     def is_plain(self) -> bool:
         """Whether the bytes on disk are the content."""
         return self.member is None and len(self.parts) == 1 and self.parts[0].suffix.lower() not in COMPRESSIONS

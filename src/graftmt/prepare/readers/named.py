@@ -1,6 +1,6 @@
 """Corpora by name, downloaded by opustools or mtdata where there is a network, then read as Moses files. Layer 4.
 
-What was downloaded stays in the folder given, and is not downloaded again.
+What was downloaded stays in a folder of its own, and is not downloaded again. One that is there is whole.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from graftmt.errors import ConfigError, DataError
+from graftmt.files import atomic_folder
 from graftmt.prepare.readers.archives import StoredFile, find_files
 from graftmt.prepare.readers.moses import is_moses_file, read_moses
 from graftmt.prepare.readers.storage import Limits
@@ -23,38 +25,66 @@ from graftmt.prepare.source import Source
 PROVIDERS = ("opus", "mtdata")
 
 
+@dataclass(frozen=True)
+class Named:
+    """A corpus of OPUS (`Books`, en-fr) or of mtdata (`Statmt-europarl-10-deu-eng`, deu-eng)."""
+
+    provider: str
+    name: str
+    pair: tuple[str, str]
+    release: str | None = None
+    """OPUS's; the latest unless given."""
+
+    def __post_init__(self) -> None:
+        if self.provider not in PROVIDERS:
+            raise ConfigError(f"corpora by name come from {' or '.join(PROVIDERS)}, not from {self.provider!r}.")
+        if self.release is not None and self.provider != "opus":
+            raise ConfigError(f"--release {self.release}: only OPUS has releases; mtdata's names have a version in them.")
+        words = (self.name, *self.pair, *([] if self.release is None else [self.release]))
+        if not all(re.fullmatch(r"\w[\w.-]*", word) for word in words):
+            raise ConfigError(f"{', '.join(map(repr, words))} should be plain names, such as Books, en, fr and v1.")
+
+    @property
+    def folder(self) -> str:
+        """What its own folder below the downloads is called, so that no other corpus is taken for it."""
+        release = [self.release or "latest"] if self.provider == "opus" else []
+        return "-".join([self.name, *self.pair, *release])
+
+
 def read_named(
-    provider: str,
-    name: str,
-    pair: tuple[str, str],
-    folder: Path,
-    languages: Mapping[str, str] | None = None,
-    *,
-    release: str = "latest",
-    limits: Limits | None = None,
+    named: Named, downloads: Path, languages: Mapping[str, str] | None = None, *, limits: Limits | None = None
 ) -> dict[str, Source]:
-    """A corpus of OPUS (`Books`, en-fr) or of mtdata (`Statmt-europarl-10-deu-eng`, deu-eng), by split."""
-    if provider not in PROVIDERS:
-        raise ConfigError(f"corpora by name come from {' or '.join(PROVIDERS)}, not from {provider!r}.")
-    if not all(re.fullmatch(r"\w[\w.-]*", word) for word in (name, release, *pair)):
-        raise ConfigError(
-            f"{name!r}, {release!r} and {'-'.join(pair)!r} should be plain names, such as Books, latest and en-fr."
-        )
+    """The corpus, by split, from its folder below `downloads`, where it is downloaded unless it is there."""
+    folder = downloads / named.folder
     files = _texts(folder, limits)
     if not files:
-        folder.mkdir(parents=True, exist_ok=True)
-        if provider == "opus":
-            _download_from_opus(name, pair, folder, release)
-        else:
-            _download_with_mtdata(name, pair, folder)
+        if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+            raise DataError(f"{folder} is there, without the text of {named.name!r}; remove it, or choose other --downloads.")
+        with atomic_folder(folder) as unfinished:
+            _download(named, unfinished)
+            if not _texts(unfinished, limits):
+                raise _nothing(named)
         files = _texts(folder, limits)
-    if not files:
-        listing = f"opus_get -s {pair[0]} -t {pair[1]} -l" if provider == "opus" else f"mtdata list -l {'-'.join(pair)}"
-        raise DataError(
-            f"{provider} put no text of {name!r} in {'-'.join(pair)} into {folder}; is there a network, and does the corpus "
-            f"have this pair? `{listing}` lists what there is."
-        )
     return read_moses(files, languages)
+
+
+def _download(named: Named, folder: Path) -> None:
+    try:
+        (_download_from_opus if named.provider == "opus" else _download_with_mtdata)(named, folder)
+    except OSError as error:
+        raise DataError(
+            f"could not get {named.name!r} from {named.provider}: {error}. Check the network and the space on the disk, then "
+            "run the same command again."
+        ) from error
+
+
+def _nothing(named: Named) -> DataError:
+    first, second = named.pair
+    listing = f"opus_get -s {first} -t {second} -l" if named.provider == "opus" else f"mtdata list -l {first}-{second}"
+    return DataError(
+        f"{named.provider} gave no text of {named.name!r} in {first}-{second}; is there a network, and does the corpus have "
+        f"this pair? `{listing}` lists what there is."
+    )
 
 
 def _texts(folder: Path, limits: Limits | None) -> list[StoredFile]:
@@ -69,7 +99,7 @@ def _texts(folder: Path, limits: Limits | None) -> list[StoredFile]:
         raise
 
 
-def _download_from_opus(name: str, pair: tuple[str, str], folder: Path, release: str) -> None:
+def _download_from_opus(named: Named, folder: Path) -> None:
     try:
         opustools = importlib.import_module("opustools")
     except ImportError:
@@ -77,21 +107,21 @@ def _download_from_opus(name: str, pair: tuple[str, str], folder: Path, release:
     # It prints its progress; standard output is for results.
     with contextlib.redirect_stdout(sys.stderr):
         opustools.OpusGet(
-            directory=name,
-            source=pair[0],
-            target=pair[1],
-            release=release,
+            directory=named.name,
+            source=named.pair[0],
+            target=named.pair[1],
+            release=named.release or "latest",
             preprocess="moses",
             download_dir=str(folder),
             suppress_prompts=True,
         ).get_files()
 
 
-def _download_with_mtdata(name: str, pair: tuple[str, str], folder: Path) -> None:
+def _download_with_mtdata(named: Named, folder: Path) -> None:
     if importlib.util.find_spec("mtdata") is None:
         raise DataError("mtdata's corpora need mtdata: pip install 'graftmt[names]'.")
     # Its command line is what it keeps stable; it writes train-parts/NAME.deu and .eng.
-    command = [sys.executable, "-m", "mtdata", "get", "-l", "-".join(pair), "-tr", name, "-o", str(folder)]
+    command = [sys.executable, "-m", "mtdata", "get", "-l", "-".join(named.pair), "-tr", named.name, "-o", str(folder)]
     done = subprocess.run(command, stdout=sys.stderr, check=False)
     if done.returncode:
-        raise DataError(f"mtdata could not get {name!r}: it ended with code {done.returncode}; what it said is above.")
+        raise DataError(f"mtdata could not get {named.name!r}: it ended with code {done.returncode}; what it said is above.")

@@ -1,0 +1,61 @@
+"""`graftmt prepare fetch`: download a corpus by its name, and read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graftmt.cli.common import AsJson, Quiet
+from graftmt.cli.prepare_read import (
+    RATIO,
+    SIZE,
+    Languages,
+    MaxRatio,
+    MaxSize,
+    Output,
+    parse_codes,
+    parse_limits,
+    write_splits,
+)
+from graftmt.errors import ConfigError
+
+
+def fetch(
+    name: Annotated[
+        str, typer.Argument(help="OPUS's name of a corpus, such as Books, or mtdata's, such as Statmt-europarl-10-deu-eng.")
+    ],
+    pair: Annotated[str, typer.Argument(help="Two languages as the provider calls them: en-fr (OPUS), deu-eng (mtdata).")],
+    output: Output,
+    provider: Annotated[str, typer.Option("--from", help="opus (through opustools) or mtdata.")] = "opus",
+    downloads: Annotated[
+        Path,
+        typer.Option(
+            "--downloads", help="Where downloads stay, each in a folder of its own: NAME-PAIR-RELEASE (mtdata: NAME-PAIR)."
+        ),
+    ] = Path("downloads"),
+    release: Annotated[
+        str | None, typer.Option("--release", help="OPUS's release, such as v1; the latest unless given.")
+    ] = None,
+    languages: Languages = None,
+    max_ratio: MaxRatio = RATIO,
+    max_size: MaxSize = SIZE,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Download a corpus by its name and read it. Needs a network and the packages of the extra `names`.
+
+    What was downloaded stays in downloads/Books-en-fr-latest, or the like, and is read from there without a network.
+
+    Example: graftmt prepare fetch Books en-fr -o corpus/books
+    Example: graftmt prepare fetch Statmt-europarl-10-deu-eng deu-eng --from mtdata -o corpus/europarl -l de=deu,en=eng
+    """
+    from graftmt.prepare.readers.named import Named, read_named
+
+    first, hyphen, second = pair.partition("-")
+    if not hyphen or not first or not second:
+        raise ConfigError(f"the pair is {pair!r}; expected two languages, such as en-fr.")
+    named = Named(provider, name, (first, second), release)
+    splits = read_named(named, downloads, parse_codes(languages), limits=parse_limits(max_ratio, max_size))
+    write_splits(f"{provider}:{name}", splits, [downloads / named.folder], output, quiet, as_json)
