@@ -1,6 +1,6 @@
 """What each optimisation does to learning: the same model, text, seed and schedule, trained in every way.
 
-    python benchmarks/loss_curves.py [--corpus FOLDER --languages en fr de] [--size base] [--steps 300] [--json] [--plot FILE]
+    python benchmarks/loss_curves.py [--corpus FOLDER --languages en fr de] [--json] [--plot FILE]
 
 All ways but one see the same sentence pairs in the same batches, those of packed ones. (Padded training itself has batches of
 like lengths, which are less mixed: the way named so shows what that does.) The validation loss is that of the same lines
@@ -31,6 +31,9 @@ from graftmt.evaluation import plot_curves
 from graftmt.model import dropout, packed_kernels, transformer
 from graftmt.training import TrainConfig, fused_loss, run, train_base
 from graftmt.training.journal import read_log
+
+LARGE = {"size": "base", "steps": 300, "batch_tokens": 16_384}
+SMALL = {"size": "tiny", "steps": 12, "batch_tokens": 2048}
 
 WAYS: dict[str, dict[str, Any]] = {
     "padded, fp32": {"precision": "fp32", "capture": False, "padded": True, "kernel": False},
@@ -87,9 +90,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=5000, help="of made-up text (default: %(default)s)")
     parser.add_argument("--subwords", type=Path, help="a subwords.model; made from the corpus otherwise")
     parser.add_argument("--merges", type=int, default=8000, help="where it is made (default: %(default)s)")
-    parser.add_argument("--size", default="base", help="architecture (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=300, help="updates (default: %(default)s)")
-    parser.add_argument("--batch-tokens", type=int, default=16_384, help="(default: %(default)s)")
+    parser.add_argument("--size", help="architecture (default: base on a GPU, tiny on a CPU)")
+    parser.add_argument("--steps", type=int, help="updates (default: 300 on a GPU, 12 on a CPU)")
+    parser.add_argument("--batch-tokens", type=int, help="(default: 16384 on a GPU, 2048 on a CPU)")
     parser.add_argument(
         "--dropout", type=float, default=0.1, help="random numbers differ from way to way (default: %(default)s)"
     )
@@ -100,6 +103,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("-o", "--output", type=Path, help="a file for the JSON, whatever is printed")
     arguments = parser.parse_args()
     arguments.device = choose_device(arguments.device)
+    for name, value in (SMALL if arguments.device == "cpu" else LARGE).items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
     return arguments
 
 

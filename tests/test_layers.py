@@ -17,10 +17,10 @@ LAYERS = (
     {"text", "model", "evaluation"},
     {"base"},
     {"data", "packs", "decoding"},
-    {"training", "interop", "translator", "prepare"},
+    {"training", "translator", "prepare"},
     {"augmentation", "assessment", "bulk"},
     {"adding"},
-    {"demo", "experiments", "server"},
+    {"demo", "experiments"},
     {"cli", "__main__", "__init__"},
 )
 LAYER_OF = {member: layer for layer, members in enumerate(LAYERS) for member in members}
@@ -29,7 +29,7 @@ OPEN_LAYERS = (0, len(LAYERS) - 1)
 CORE_PACKAGES = {"torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "yaml", "typer", "rich"}
 BESIDE_TORCH = {("model", "compiled"): {"triton"}}
 """What torch for CUDA brings along, where the import is guarded."""
-NOT_CORE = {("prepare",), ("augmentation",), ("demo",), ("evaluation", "plots"), ("interop",), ("server",)}
+NOT_CORE = {("prepare",), ("augmentation",), ("demo",), ("evaluation", "plots")}
 
 
 def source_files(package: Path) -> list[Path]:

@@ -14,6 +14,7 @@ import pytest
 
 from graftmt.adding.corpus import AddCorpus, choose_lines, form, open_add_corpus
 from graftmt.data import Corpus
+from graftmt.data.corpus import segmented
 from graftmt.errors import ConfigError, DataError, LanguageError
 
 BASE = ("de", "en", "fr", "ru")
@@ -64,6 +65,13 @@ def test_a_folder_gives_the_new_languages_and_those_of_the_base(tmp_path: Path, 
     corpus = open_corpus(folder)
     assert corpus.train.languages == corpus.valid.languages == ("el", "en", "fr")
     assert (corpus.new, corpus.partners, corpus.test, corpus.held_out) == (("el",), ("en",), None, True)
+
+
+def test_that_text_was_segmented_is_known_of_its_held_out_part_too(tmp_path: Path, open_corpus: Open) -> None:
+    folder = write(tmp_path / "data", {code: sentences(code) for code in ("el", "en")})
+    (Path(folder) / "corpus.json").write_text('{"segmented": ["el", "zh"]}', encoding="utf-8")
+    corpus = open_corpus(folder)
+    assert corpus.held_out and segmented(corpus.valid.files.items()) == {"segmented": ["el"]}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,8 +67,11 @@ def ray() -> Iterator[Any]:
     found.shutdown()
 
 
-def counting() -> Callable[[int], tuple[int, int, int]]:
-    """A function with something costly of its own; inside another, so that Ray sends it whole."""
+def counting(workers: Path | None = None) -> Callable[[int], tuple[int, int, int]]:
+    """A function with something costly of its own; inside another, so that Ray sends it whole.
+
+    With a folder the first chunk takes until a second worker has come, however long that one needs to start.
+    """
 
     class Counting:
         def __init__(self) -> None:
@@ -78,13 +82,18 @@ def counting() -> Callable[[int], tuple[int, int, int]]:
             import time
 
             self.calls += 1
+            if workers is not None:
+                (workers / str(os.getpid())).touch()
+                until = time.monotonic() + 120
+                while chunk == 0 and len(list(workers.iterdir())) < 2 and time.monotonic() < until:
+                    time.sleep(0.05)
             time.sleep(0.02 * (3 - chunk % 4))  # so that later chunks overtake earlier ones
             return chunk * chunk, os.getpid(), self.calls
 
     return Counting()
 
 
-def test_ray_gives_what_this_process_gives_in_order_from_workers_that_keep_what_they_have(ray: Any) -> None:
+def test_ray_gives_what_this_process_gives_in_order_from_workers_that_keep_what_they_have(ray: Any, tmp_path: Path) -> None:
     drawn: list[int] = []
 
     def chunks() -> Iterator[int]:
@@ -92,7 +101,7 @@ def test_ray_gives_what_this_process_gives_in_order_from_workers_that_keep_what_
             drawn.append(number)
             yield number
 
-    results = map_chunks(counting(), chunks(), Engine(name="ray"))
+    results = map_chunks(counting(tmp_path), chunks(), Engine(name="ray"))
     first = next(results)
     assert len(drawn) < 40  # the rest is read when it is needed
     found = [first, *results]

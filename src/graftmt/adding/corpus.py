@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftmt.data import Corpus
-from graftmt.data.corpus import check_equal_lengths, find_files
+from graftmt.data.corpus import check_equal_lengths, find_files, segmented
+from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import atomic_folder, read_json, write_json
 
@@ -29,7 +29,6 @@ HELD_OUT_SHARE = 20
 Hashes: TypeAlias = dict[str, NDArray[np.int64]]
 """Per language a number for each line, equal where the texts are; 0 where there is none."""
 
-_LANGUAGE_AND_FILE = re.compile(r"([A-Za-z][\w-]*)=(.+)")
 _SPACES_AND_DIGITS = re.compile(r"[\s\d]+")
 
 
@@ -68,7 +67,7 @@ def open_add_corpus(
     if held_out_lines < 1:
         raise ConfigError(f"held_out_lines is {held_out_lines}; validation needs at least 1 line.")
     known = tuple(dict.fromkeys((*new, *base_languages)))
-    source = _open_split(train, "train", known, new)
+    source = open_split(train, "train", known, new)
     chosen = _choose_partners(partners, source, new, base_languages)
     valid_split = _find_split("valid", valid, train, known, new, chosen)
     test_split = _find_split("test", test, train, known, new, chosen)
@@ -127,53 +126,6 @@ def _check_new(new: Sequence[str], base_languages: Sequence[str]) -> None:
             )
 
 
-def _open_split(arguments: Sequence[str], split: str, known: Sequence[str], new: Sequence[str]) -> Corpus:
-    """A folder's files of this split, or the files named; the languages that are neither new nor the base's are left out."""
-    if not arguments:
-        raise DataError(f"no {split} text was given; expected a folder, or LANG=FILE for each language.")
-    if len(arguments) == 1 and (folder := Path(arguments[0]).expanduser()).is_dir():
-        Corpus.open(folder, split, new)  # says so where one of them is missing
-        return _in_order(Corpus.open(folder, split), known)
-    files: dict[str, Path] = {}
-    for argument in arguments:
-        language, path = _language_and_file(argument, known)
-        if language in files:
-            raise DataError(f"{split}: {language} has two files, {files[language]} and {path}; join them, and their partners'.")
-        files[language] = path
-    for language in new:
-        if language not in files:
-            raise LanguageError(f"no {split} file is in {language}, the language to add; add {language}=FILE.")
-    folder = Path(os.path.commonpath([path.parent.absolute() for path in files.values()]))
-    return _in_order(Corpus(folder, split, files), known)
-
-
-def _in_order(corpus: Corpus, known: Sequence[str]) -> Corpus:
-    return Corpus(corpus.folder, corpus.split, {code: corpus.files[code] for code in known if code in corpus.files})
-
-
-def _language_and_file(argument: str, known: Sequence[str]) -> tuple[str, Path]:
-    """`kab=some/file`, or a file whose name ends in a language known here, before .txt and compression."""
-    match = None if Path(argument).exists() else _LANGUAGE_AND_FILE.fullmatch(argument)
-    path = Path(match[2] if match else argument).expanduser()
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give one folder alone, or a file for each language as LANG=FILE.")
-    if not path.is_file():
-        raise DataError(f"there is no file {path}; check the path. Expected a folder, or LANG=FILE for each language.")
-    if match:
-        if match[1] not in known:
-            raise LanguageError(
-                f"{argument}: {match[1]!r} is neither to be added nor one of the base's languages"
-                f"{nearest(match[1], known) or '.'} Known: {', '.join(known)}."
-            )
-        return match[1], path
-    language = re.sub(r"(\.txt)?(\.gz|\.xz|\.zst)?$", "", path.name).split(".")[-1]
-    if language not in known:
-        raise DataError(
-            f"{path}: its name does not tell its language; write LANG={argument}, where LANG is one of {', '.join(known)}."
-        )
-    return language, path
-
-
 def _choose_partners(
     asked: Sequence[str] | None, source: Corpus, new: Sequence[str], base_languages: Sequence[str]
 ) -> tuple[str, ...]:
@@ -215,14 +167,14 @@ def _find_split(
 ) -> Corpus | None:
     """The split given, which has to be usable; else the training folder's own where that is usable."""
     if given:
-        corpus = _open_split(given, split, known, new)
+        corpus = open_split(given, split, known, new)
         _check_pairs(corpus, _hashes_of_pairs(corpus, new, partners), new, partners)
         return corpus
     folder = Path(train[0]).expanduser()
     files = find_files(folder, split) if folder.is_dir() else {}
     if not set(new) <= files.keys() or files.keys().isdisjoint(partners):
         return None
-    corpus = _in_order(Corpus(folder, split, files), known)
+    corpus = in_order(Corpus(folder, split, files), known)
     hashes = _hashes_of_pairs(corpus, new, partners)
     return corpus if all(usable_lines(hashes, language, partners).any() for language in new) else None
 
@@ -263,7 +215,8 @@ def _hold_out(
             _write_splits(source, language, held_out, trained, temporary)
         lines = {"train": int(trained.sum()), "valid": int(held_out.sum()), "left_out": int((~trained & ~held_out).sum())}
         files = {language: str(path) for language, path in source.files.items()}
-        write_json(temporary / "corpus.json", {"key": key, **options, "lines": lines, "made_from": files})
+        facts = {"key": key, **options, "lines": lines, "made_from": files, **segmented(source.files.items())}
+        write_json(temporary / "corpus.json", facts)
     return folder
 
 

@@ -17,10 +17,11 @@ from graftmt.assessment.folder import EvaluationFolder, digest
 from graftmt.assessment.off_target import Judge, floors
 from graftmt.assessment.scoring import Scored, Scorer, ScoringJob, scorer
 from graftmt.data import Corpus, Direction
+from graftmt.data.corpus import segmented
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, LanguageError, nearest
 from graftmt.evaluation.metrics import bleu_metric, default_tokenizer
-from graftmt.files import exclusive, read_json
+from graftmt.files import exclusive
 from graftmt.prepare.segmentation import desegment, is_chinese
 from graftmt.progress import progress
 from graftmt.translator import Translator
@@ -235,9 +236,8 @@ def segmented_languages(corpus: Corpus, options: AssessOptions) -> tuple[str, ..
     targets = sorted({language for direction in options.directions for language in direction})
     if options.desegment is not None:
         return tuple(filter(is_chinese, targets)) if options.desegment else ()
-    description = corpus.folder / "corpus.json"
-    listed = read_json(description, "the corpus").get("segmented", []) if description.is_file() else []
-    return tuple(name for name in targets if isinstance(listed, list) and name in listed)
+    listed = segmented(corpus.files.items()).get("segmented", [])
+    return tuple(name for name in targets if name in listed)
 
 
 def _as_scored(lines: DirectionLines, joined: Sequence[str]) -> DirectionLines:

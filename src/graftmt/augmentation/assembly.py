@@ -12,7 +12,7 @@ import numpy as np
 from graftmt.augmentation.back_translation import Work
 from graftmt.augmentation.plan import Mask, Plan, text_hash
 from graftmt.data import Corpus
-from graftmt.prepare.folders import segmented
+from graftmt.data.corpus import segmented
 from graftmt.prepare.source import Line, Source, write_corpus
 
 DROPPED = ("empty", "unfinished", "too_long", "copies", "duplicates")

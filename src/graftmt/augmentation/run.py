@@ -24,10 +24,10 @@ from graftmt.augmentation.plan import Plan, Spec, make_plan
 from graftmt.base import Base, choose_device, read_base_document
 from graftmt.data import Corpus
 from graftmt.data.corpus import find_files
+from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.prepare.folders import check_replaceable
-from graftmt.prepare.training_text import in_order, open_split
 from graftmt.progress import pace, progress
 
 Say = Callable[[str], None]

@@ -159,9 +159,9 @@ def clean_folder(
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
-    from graftmt.data.corpus import read_lines
+    from graftmt.data.corpus import read_lines, segmented
     from graftmt.prepare.cleaning import clean as clean_source
-    from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits, segmented
+    from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits
     from graftmt.prepare.raw import raw_source
     from graftmt.prepare.source import write_corpus
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from graftmt.errors import DataError, LanguageError, nearest
+from graftmt.files import read_json
 
 ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
 """What may follow `train.en`; the first that exists is taken."""
@@ -231,3 +232,21 @@ def check_equal_lengths(counts: dict[str, int], corpus: Corpus) -> None:
         raise DataError(
             f"the {corpus.split!r} split in {corpus.folder} is empty: no lines in {', '.join(counts) or 'any file'}."
         )
+
+
+def segmented(files: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
+    """For the corpus.json of a corpus made from these files, by language: those that `prepare segment` has segmented.
+
+    `graftmt evaluate` goes by it, so whatever makes a corpus of another one hands it on. Empty where there are none.
+    """
+    listed: dict[Path, list[str]] = {}
+    found = set()
+    for language, file in files:
+        description = file.parent / "corpus.json"
+        if description not in listed:
+            document = read_json(description, "the corpus") if description.is_file() else {}
+            marked = document.get("segmented")
+            listed[description] = marked if isinstance(marked, list) else []
+        if language in listed[description]:
+            found.add(language)
+    return {"segmented": sorted(found)} if found else {}

@@ -36,24 +36,6 @@ def corpus_source(corpus: Corpus) -> Source:
     return Source(f"the {corpus.split!r} split in {corpus.folder}", corpus.languages, read)
 
 
-def segmented(files: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
-    """For the corpus.json of a corpus made from these files, by language: those that `prepare segment` has segmented.
-
-    `graftmt evaluate` goes by it, so whatever makes a corpus of another one hands it on. Empty where there are none.
-    """
-    listed: dict[Path, list[str]] = {}
-    found = set()
-    for language, file in files:
-        description = file.parent / "corpus.json"
-        if description not in listed:
-            document = read_json(description, "the corpus") if description.is_file() else {}
-            marked = document.get("segmented")
-            listed[description] = marked if isinstance(marked, list) else []
-        if language in listed[description]:
-            found.add(language)
-    return {"segmented": sorted(found)} if found else {}
-
-
 def check_replaceable(output: Path, inputs: Iterable[Path]) -> None:
     """A folder that is made anew replaces the old one whole: never one with the input in it, or with something else."""
     if not output.exists():

@@ -22,11 +22,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
+from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines, segmented
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.files import atomic_file, atomic_folder, exclusive, read_json, write_json
 from graftmt.prepare.bilingual import BilingualCorpus
-from graftmt.prepare.folders import check_replaceable, segmented
+from graftmt.prepare.folders import check_replaceable
 from graftmt.prepare.sizes import parse_size
 from graftmt.progress import Progress, progress
 

@@ -1,4 +1,4 @@
-"""Text as people name it for a new language: one corpus folder, or a file for each language. Layer 4."""
+"""Text as people name it for a new language: one corpus folder, or a file for each language. Layer 3."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from graftmt.data import Corpus
+from graftmt.data.corpus import Corpus
 from graftmt.errors import DataError, LanguageError, nearest
 
 _LANGUAGE_AND_FILE = re.compile(r"([A-Za-z][\w-]*)=(.+)")
