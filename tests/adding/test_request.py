@@ -25,6 +25,7 @@ from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, check_recipe
+from graftmt.text import Tokenizer
 
 OPTIONS = AddOptions(languages=("el",), base=Path("base"), train=("corpus",), side="source")
 
@@ -91,8 +92,13 @@ def test_every_number_of_steps_has_a_pace(graft_corpus: Path, steps: int) -> Non
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_the_default_recipe_fits_any_base(base: Base, side: Any) -> None:
-    check_recipe(Recipe.parse(default_recipe(side, base)), side, ["el"], base)
+@pytest.mark.parametrize("placement", ["source", "decoder"])
+@pytest.mark.parametrize("languages", [("en", "fr", "ru"), ("fr", "ru")])
+def test_the_default_recipe_fits_any_base(base: Base, side: Any, placement: Any, languages: tuple[str, ...]) -> None:
+    other = Base.create(base.model.config, Tokenizer(base.tokenizer.subwords, languages, placement))
+    recipe = default_recipe(side, other, ["ru"])
+    check_recipe(Recipe.parse(recipe), side, ["el"], other)
+    assert ("code:learned:ru" in recipe) == ("en" not in languages and (side, placement) != ("source", "source"))
 
 
 def test_the_folder_tells_languages_side_and_version(make_parent: Callable[..., Pack]) -> None:

@@ -16,6 +16,7 @@ from graftmt.configuration import apply_overrides, check_numbers, from_mapping, 
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack
+from graftmt.packs.pack import has_code_choice
 from graftmt.packs.storage import check_place, check_unclaimed
 from graftmt.training import PackConfig
 from graftmt.training.configuration import check_seed
@@ -127,10 +128,10 @@ def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None
 
     Its code begins as that of English or, in a base without it, of the language it is trained with.
     """
-    if side == "source":
-        return "embed"
-    recipe = f"embed + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"
-    if "en" in base.languages:
+    recipe = "embed"
+    if side == "target":
+        recipe += f" + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"
+    if "en" in base.languages or not has_code_choice(side, base):
         return recipe
     known = [name for name in partners or () if name in base.languages] or base.languages
     return f"{recipe} + code:learned:{known[0]}"
