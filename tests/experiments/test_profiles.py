@@ -166,6 +166,7 @@ def test_a_profile_may_be_a_file(tmp_path: Path) -> None:
         ("others=[el]", "expected initial languages other than en"),
         ("packs.watch=[pl]", "packs.watch names 'pl'"),
         ("new=[fr]", "new names fr; expected languages that are not initial"),
+        ("new=[el, zh-TW]", "zh-TW: results name directions as el-en.*as in zh_TW"),
         ("packs.pairs={el: 3}", "packs.pairs has el; expected a number of line pairs for each of"),
         ("evaluation.sets={}", "there would be nothing to score"),
         ("base.model=null", "base.model is None; expected a mapping"),

@@ -191,6 +191,12 @@ class Profile:
                         f"{name} names {language!r}{nearest(language, known) or ';'} expected initial languages other than "
                         f"{self.pivot}: {', '.join(known)}."
                     )
+        hyphens = [language for language in (*self.initial, *self.new) if "-" in language]
+        if hyphens:
+            raise ConfigError(
+                f"{', '.join(hyphens)}: results name directions as el-en, so that a language has no hyphen of its own here. "
+                f"Rename the corpus's files, as in {hyphens[0].replace('-', '_')}."
+            )
         both = [language for language in self.new if language in self.initial]
         if both or not self.new:
             raise ConfigError(f"new names {', '.join(both) or 'no language'}; expected languages that are not initial.")
