@@ -37,12 +37,16 @@ def make_folder(folder: Path) -> None:
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary file beside `path`; it takes that name when the block ends well, and is removed otherwise."""
+def atomic_file(path: Path, *, tidy: bool = True) -> Iterator[Path]:
+    """Yields a temporary file beside `path`; it takes that name when the block ends well, and is removed otherwise.
+
+    Without `tidy` nothing is looked for that a killed process may have left, which takes a listing of the folder.
+    """
     with ExitStack() as stack:
         try:
             make_folder(path.parent)
-            remove_left(path)
+            if tidy:
+                remove_left(path)
             temporary = stack.enter_context(_own_file(path))
             yield temporary
             _synchronise(temporary)
@@ -217,8 +221,8 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield free  # as of `exclusive`, the lock goes with the file handle
 
 
-def write_text(path: Path, text: str) -> None:
-    with atomic_file(path) as temporary:
+def write_text(path: Path, text: str, *, tidy: bool = True) -> None:
+    with atomic_file(path, tidy=tidy) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 

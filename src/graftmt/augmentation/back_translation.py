@@ -170,7 +170,9 @@ class Work:
             "texts": done.texts,
             **{name: value for name in ("unfinished", "too_long", "copies") if (value := getattr(done, name))},
         }
-        write_text(self.path(done.language, done.number), json.dumps(document, ensure_ascii=False) + "\n")
+        text = json.dumps(document, ensure_ascii=False) + "\n"
+        # There may be a hundred thousand chunks, and what was left half written went when the work began.
+        write_text(self.path(done.language, done.number), text, tidy=False)
 
     def read(self, language: str, number: int) -> Translated:
         path = self.path(language, number)

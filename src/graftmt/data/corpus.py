@@ -7,11 +7,12 @@ import io
 import lzma
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from graftmt.errors import DataError, LanguageError, nearest
+from graftmt.errors import DataError, GraftError, LanguageError, nearest
 from graftmt.files import read_json
 
 ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
@@ -244,8 +245,9 @@ def segmented(files: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
     for language, file in files:
         description = file.parent / "corpus.json"
         if description not in listed:
-            document = read_json(description, "the corpus") if description.is_file() else {}
-            marked = document.get("segmented")
+            marked = None
+            with suppress(GraftError):  # somebody else's file of that name has no mark of ours
+                marked = read_json(description, "the corpus").get("segmented") if description.is_file() else None
             listed[description] = marked if isinstance(marked, list) else []
         if language in listed[description]:
             found.add(language)

@@ -125,6 +125,9 @@ def shared_subwords(train: Corpus, options: SubwordConfig, folder: Path, claims:
     """One vocabulary for all packs of the corpus's languages, made once from all of their text."""
     name = "+".join(train.languages)
     merges = options.merges * len(train.languages)
+    earlier = folder / f"{name}-{merges}.model"  # runs that earlier versions have begun go on with theirs
+    if earlier.is_file():
+        return earlier
     with claims.take(f"text-subwords-{name}", wait=True):
         run_subwords(folder / name, replace(options, merges=merges), train, say)
     return folder / name / "subwords.model"
