@@ -248,4 +248,6 @@ def test_differences_are_dotted_keys_with_both_values() -> None:
 def test_lists_of_plain_values_differ_as_wholes() -> None:
     assert differences({"a": [1, 2]}, {"a": [1, 3]}) == ["a: [1, 2] then, [1, 3] now"]
     assert differences({"a": [1, 2]}, {"a": [1]}) == ["a: [1, 2] then, [1] now"]
+    assert differences({"b": 1}, {"a": [], "b": 1}) == []
+    assert differences({"a": None}, {"a": []}) == ["a: None then, [] now"]
     assert differences({"a": {"b": 1}}, {"a": 1}) == ["a: {'b': 1} then, 1 now"]

@@ -197,9 +197,14 @@ class Change(NamedTuple):
 
 
 def changes(old: Any, new: Any, where: str = "") -> Iterator[Change]:
-    """What two plain mappings do not have in common. Lists of mappings are compared entry by entry, whatever their lengths."""
+    """What two plain mappings do not have in common. Lists of mappings are compared entry by entry, whatever their lengths.
+
+    An empty list is the same as a key that is not there yet: what was stored before a setting was thought of had none of it.
+    """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys((*old, *new)):
+            if key not in old and new[key] == []:
+                continue
             yield from changes(old.get(key), new.get(key), _join(where, str(key)))
     elif isinstance(old, list) and isinstance(new, list) and _mappings(old, new):
         for index, pair in enumerate(zip(old, new, strict=False)):

@@ -18,6 +18,7 @@ from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import exclusive
 from graftmt.packs import load_pack
+from graftmt.packs.storage import kind_of
 from graftmt.training import Stopped
 from graftmt.translator import Translator
 
@@ -127,6 +128,21 @@ def test_a_run_on_other_text_is_refused_with_the_options_of_add(
     (corpus / "train.en.txt").write_text(text.replace(text.split()[0], "bababa"), encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         add(options, base, train=(str(corpus),))
+    assert "holds a corpus that was made otherwise: train.en has changed. Give the command as it was" in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        add(options, base, train=(str(corpus),), augment="none", recipe="embed + enc-first-layer + init:alignment")
+    assert "holds a run with other settings" in str(caught.value)
+
+
+def test_a_run_of_embeddings_on_other_text_is_refused_with_the_options_of_add(
+    options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path
+) -> None:
+    add(options, base, augment="none")
+    corpus = Path(shutil.copytree(graft_corpus, tmp_path / "corpus"))
+    text = (corpus / "train.en.txt").read_text(encoding="utf-8")
+    (corpus / "train.en.txt").write_text(text.replace(text.split()[0], "bababa"), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        add(options, base, train=(str(corpus),), augment="none")
     assert "was trained on other text" in str(caught.value)
     assert "Restore them, or use another folder (--run FOLDER), or --fresh to start over" in str(caught.value)
     assert "run=" not in str(caught.value)
@@ -191,7 +207,7 @@ def test_a_pack_of_another_run_is_never_replaced(options: AddOptions, base: Base
     place = tmp_path / "packs" / name
     received = add(options, base, run=tmp_path / "theirs", output=place, seed=2, steps=1)
     for changes in ({"dry_run": True}, {}, {"fresh": True}):
-        with pytest.raises(GraftError, match=r"another pack, el \(source\): embed\. .* another place \(-o\), or delete"):
+        with pytest.raises(GraftError, match=r"another pack, el \(source\): embed \+ .* another place \(-o\), or delete"):
             add(options, base, output=place, **changes)
         assert not options.run.exists()
     assert received.pack is not None
@@ -227,7 +243,7 @@ def test_what_is_refused_before_it_trains_leaves_nothing_behind(
     options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path, override: str
 ) -> None:
     text = tuple(f"{name}={graft_corpus / f'train.{name}.txt'}" for name in ("el", "en"))
-    asked = replace(options, train=text, run=tmp_path / "runs" / "el")
+    asked = replace(options, train=text, run=tmp_path / "runs" / "el", augment="none")
     with pytest.raises(GraftError):
         add(asked, base, overrides=(*options.overrides, *override.split()))
     assert list(tmp_path.iterdir()) == []
@@ -303,7 +319,62 @@ def test_more_text_makes_partners_of_the_other_languages(options: AddOptions, ba
     lines = list(result.corpus.train.lines("fr"))
     assert sum(1 for line in lines if line) == 20
     assert result.verdict is not None
-    assert not any(entry["zero_shot"] for entry in result.verdict.scores.values())
+    kinds = {direction: kind_of(entry) for direction, entry in result.verdict.scores.items()}
+    assert kinds == {"el-en": "trained", "el-fr": "few lines", "el-ru": "few lines"}
+    assert "Few lines: " in result.verdict.words and "through en" in result.verdict.words
+    assert (result.to_dict()["partners"], result.to_dict()["few_lines"]) == (["en"], ["fr", "ru"])
+    assert result.config.data.few == ("fr", "ru")
+
+
+def test_a_source_pack_keeps_the_other_languages_by_default(options: AddOptions, base: Base) -> None:
+    said: list[str] = []
+    result = add_language(replace(options, steps=2), said.append, base)
+    assert result.config.recipe == "embed + enc-first-layer + init:alignment"
+    assert (result.config.data.partners, result.config.data.few) == (("en", "fr", "ru"), ("fr", "ru"))
+    lines = result.corpus.pairs(10_000)
+    assert sum(1 for line in result.corpus.train.lines("fr") if line) <= lines // 8  # an untrained base does not end them all
+    assert f"--augment {lines // 8}-bt by default" in said[0] and "--augment none" in said[0]
+    again = add_language(replace(options, steps=2), said.append, base)
+    assert again.pack is not None and result.pack is not None
+    assert again.pack.fingerprint == result.pack.fingerprint
+
+
+def test_a_pack_of_the_default_recipe_is_continued_with_the_other_languages_too(
+    options: AddOptions, base: Base, tmp_path: Path
+) -> None:
+    first = add(options, base, steps=1)
+    go_on = replace(options, parent=first.path, merges=None, steps=1)
+    assert add(go_on, base, run=tmp_path / "second").config.data.few == ("fr", "ru")
+    assert add(go_on, base, run=tmp_path / "third", augment="none").config.data.few == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "recipe"),
+    [
+        ({"augment": "none"}, "embed + init:alignment"),
+        ({"partners": ("all",)}, "embed + init:alignment"),
+        ({"recipe": "embed + enc-norm"}, "embed + enc-norm"),
+        ({"side": "target"}, "embed + dec-last-layer + enc-adapters-last(32)"),
+    ],
+)
+def test_nothing_else_is_augmented_unasked(options: AddOptions, base: Base, changes: dict[str, Any], recipe: str) -> None:
+    result = add(options, base, dry_run=True, **changes)
+    assert (result.config.recipe, result.config.data.few, result.planned) == (recipe, (), None)
+
+
+def test_too_little_text_is_not_augmented_unasked(
+    options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graftmt.adding.request.FEWEST_LINES", 1000)
+    result = add(options, base, dry_run=True)
+    assert (result.config.recipe, result.planned) == ("embed + init:alignment", None)
+
+
+def test_what_is_added_goes_with_the_partner_that_was_named(options: AddOptions, base: Base) -> None:
+    result = add(options, base, partners=("fr",), steps=1)
+    assert result.config.data.few == ("en", "ru")
+    assert result.verdict is not None
+    assert kind_of(result.verdict.scores["el-fr"]) == "trained"
 
 
 @pytest.mark.parametrize("spec", ["20-bt", "20"])
@@ -320,7 +391,7 @@ def test_a_dry_run_counts_what_more_text_would_be_and_makes_none(
     assert "It would add 20 lines × 2 languages (fr, ru), 40 in all" in words
     assert ("translated first" in words) == spec.endswith("-bt")
     assert list(tmp_path.iterdir()) == []
-    assert add(options, base, dry_run=True).planned is None
+    assert add(options, base, dry_run=True, augment="none").planned is None
 
 
 def test_the_steps_of_a_dry_run_are_those_of_the_text_with_what_would_be_added(
@@ -353,7 +424,11 @@ def test_augmentation_that_makes_no_sense_is_said_before_any_text_is_read(option
     with pytest.raises(ConfigError, match="augmentation"):
         add(options, base, augment="many")
     with pytest.raises(ConfigError, match="--teacher"):
-        add(options, base, teacher=options.base)
+        add(options, base, teacher=options.base, augment="none")
+    with pytest.raises(ConfigError, match="--teacher"):
+        add(options, base, teacher=options.base, recipe="embed")
+    with pytest.raises(ConfigError, match=r"trained with en, fr, ru\. Leave --augment out, or name one with --with"):
+        add(options, base, augment="20-bt", partners=("all",))
 
 
 def test_a_base_without_english_lends_the_code_of_what_is_trained_with(

@@ -61,9 +61,9 @@ def test_each_language_of_a_pack_is_judged_with_each_partner(base: Base, packs: 
     test = Corpus.open(graft_corpus, "test")
     verdict = judge(base, packs["both"], test, ["en", "fr"], lines=2, beam=1, quiet=True)
     assert scored(verdict) == {"trained": ["en-el", "fr-el", "en-uk", "fr-uk"], "zero-shot": ["ru-el", "ru-uk"]}
-    few = judge(base, packs["both"], test, ["en"], lines=2, beam=1, zero_shot=1, quiet=True)
+    few = judge(base, packs["both"], test, ["en"], lines=2, beam=1, others=1, quiet=True)
     assert len(scored(few)["zero-shot"]) == 2  # one for each language
-    none = judge(base, packs["both"], test, ["en"], lines=2, beam=1, zero_shot=0, quiet=True)
+    none = judge(base, packs["both"], test, ["en"], lines=2, beam=1, others=0, quiet=True)
     assert scored(none)["zero-shot"] == []
 
 

@@ -51,13 +51,14 @@ def test_a_pack_comes_with_what_was_found_before_and_after(source, graft_base, t
     result = source("--json", "--quiet")
     assert (result.code, result.stderr) == (0, "")
     found = json.loads(result.stdout)
-    assert (found["languages"], found["side"], found["recipe"]) == (["el"], "source", "embed")
+    assert (found["languages"], found["side"]) == (["el"], "source")
+    assert found["recipe"] == "embed + enc-first-layer + init:alignment"
     assert (found["partners"], found["held_out"], found["steps"]) == (["en"], False, 3)
     assert found["text"]["pairs"] == {"el-en": 300}
     scores = found["verdict"]["scores"]
-    assert {name: entry["zero_shot"] for name, entry in scores.items()} == {"el-en": False, "el-fr": True, "el-ru": True}
+    assert {name: entry["few_lines"] for name, entry in scores.items()} == {"el-en": False, "el-fr": True, "el-ru": True}
     assert all(entry["lines"] == 4 for entry in scores.values())
-    assert {entry["pivot"]["through"] for entry in scores.values() if entry["zero_shot"]} == {"en"}
+    assert {entry["pivot"]["through"] for entry in scores.values() if entry["few_lines"]} == {"en"}
     assert len(found["verdict"]["samples"]) == 10
 
     pack = load_pack(tmp_path / found["pack"])
@@ -79,7 +80,7 @@ def test_it_says_what_it_sees_and_what_to_type_next(source) -> None:
         "Estimate for el as source: ",
         "% of the base's",
         "validation at step 3",
-        "zero-shot chrf",
+        "other directions",
     ):
         assert words in result.stderr
     for words in ("el (source): embed", "chrF through en", "Trained directions: chrF", "The pack: runs/el-source/pack"):

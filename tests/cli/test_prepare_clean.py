@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from graftmt.augmentation import engines
 from graftmt.cli.prepare_clean import clean
 from graftmt.errors import ConfigError, DataError
+from graftmt.prepare import cleaning
 
 app = typer.Typer()
 app.command()(clean)
@@ -143,6 +144,35 @@ def test_a_copied_split_is_copied_or_an_error_that_names_the_line(corpus: Path, 
         run(corpus, "-o", tmp_path / "clean")
     assert not (tmp_path / "clean").exists()
     run(corpus, "-o", tmp_path / "clean", "--split", "train,valid")
+
+
+def test_what_is_wrong_with_a_copied_split_is_found_before_anything_is_cleaned(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaned: list[Any] = []
+    monkeypatch.setattr(cleaning, "clean_chunk", lambda chunk, *rest: cleaned.append(chunk) or (chunk, cleaning.Counts()))
+    (corpus / "valid.fr.txt").write_bytes(b"one\n" + "numéro\n".encode("latin-1") + b"three\n")
+    with pytest.raises(DataError, match=r"valid\.fr\.txt, line 2: not valid UTF-8"):
+        run(corpus, "-o", tmp_path / "clean")
+    for language in ("en", "fr"):
+        (corpus / f"valid.{language}.txt").write_bytes(b"")
+    with pytest.raises(DataError, match="has no lines for the split 'valid'"):
+        run(corpus, "-o", tmp_path / "clean")
+    assert cleaned == []
+
+
+def test_reports_keep_the_splits_in_order(corpus: Path, tmp_path: Path) -> None:
+    for language in ("en", "fr"):
+        for split in ("dev", "extra", "test"):
+            shutil.copy(corpus / f"train.{language}.txt", corpus / f"{split}.{language}.txt")
+    shown = run(corpus, "-o", tmp_path / "clean", "--split", "valid,train,extra")
+    report = json.loads((tmp_path / "clean" / "report.json").read_text(encoding="utf-8"))
+    assert list(report["splits"]) == ["extra", "train", "valid"]
+    assert report["copied"] == ["dev", "test"]
+    assert re.findall(r"(\w+): \d of \d lines kept", shown) == ["extra", "train", "valid"]
+    assert "copied: dev, test\n" in shown
+    lines = json.loads((tmp_path / "clean" / "corpus.json").read_text(encoding="utf-8"))["lines"]
+    assert lines == {"dev": 6, "extra": 4, "test": 6, "train": 4, "valid": 1}
 
 
 def test_the_report_comes_with_the_corpus_or_neither(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,28 +32,101 @@ def corpus(tmp_path: Path) -> Path:
     return folder
 
 
+def begin(output: Path, place: str = "results/model-4.json") -> None:
+    """Something that was made from the text."""
+    (output / place).parent.mkdir(parents=True)
+    (output / place).write_text("{}", encoding="utf-8")
+
+
+def noted_in(output: Path) -> dict[str, str]:
+    return json.loads((output / "text.json").read_text(encoding="utf-8"))["files"]
+
+
 def test_the_same_text_may_be_given_again_and_more_of_it(corpus: Path, tmp_path: Path) -> None:
     profile, output = load_profile("docs"), tmp_path / "output"
     check_text(profile, corpus, output)
-    noted = json.loads((output / "text.json").read_text(encoding="utf-8"))["files"]
+    begin(output)
+    noted = noted_in(output)
     assert set(noted) == {f"{split}.{language}" for split in ("train", "valid", "test") for language in ("en", "fr", "el")}
     check_text(profile, corpus, output)
     (corpus / "test.tlh.txt").write_text("no language of the profile\n", encoding="utf-8")
     (corpus / "train.uk.txt").write_text("ще одна\n" * 30, encoding="utf-8")
     check_text(profile, corpus, output)
-    assert set(json.loads((output / "text.json").read_text(encoding="utf-8"))["files"]) == {*noted, "train.uk"}
+    assert set(noted_in(output)) == {*noted, "train.uk"}
+    (corpus / "train.uk.txt").rename(corpus / "train.uk")
+    check_text(profile, corpus, output)
+    assert set(noted_in(output)) == {*noted, "train.uk"}, "what results are of is not forgotten"
 
 
 @pytest.mark.parametrize("changed", ["test.en", "train.el", "valid.fr"])
 def test_another_text_is_refused_by_name(corpus: Path, tmp_path: Path, changed: str) -> None:
     profile, output = load_profile("docs"), tmp_path / "output"
     check_text(profile, corpus, output)
+    begin(output)
     before = (output / "text.json").read_bytes()
     with (corpus / f"{changed}.txt").open("a", encoding="utf-8") as handle:
         handle.write("one line more\n")
     with pytest.raises(ConfigError, match=rf"of another text.*: {changed} differs\. Give the corpus of then"):
         check_text(profile, corpus, output)
     assert (output / "text.json").read_bytes() == before
+
+
+def test_a_folder_in_which_nothing_was_made_belongs_to_no_text(corpus: Path, tmp_path: Path) -> None:
+    profile, output = load_profile("docs"), tmp_path / "output"
+    check_text(profile, corpus, output)
+    before = noted_in(output)
+    for empty in ("results", "runs/base-4", "locks", "logs"):
+        (output / empty).mkdir(parents=True)
+    (output / "locks" / "model-4.lock").write_text("", encoding="utf-8")
+    (corpus / "train.el.txt").write_text("ένα\n" * 30, encoding="utf-8")
+    (corpus / "train.fr.txt").unlink()
+    check_text(profile, corpus, output)
+    after = noted_in(output)
+    assert after.keys() == before.keys() - {"train.fr"}
+    assert {name for name in after if after[name] != before[name]} == {"train.el"}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "results/model-4.json",
+        "translations/model-4/test.el-en.txt",
+        "bases/4/base.json",
+        "text/subwords/el.json",
+        "runs/base-4/config.yaml",
+        "work/model-4/0/test/test.el-en.txt",
+    ],
+)
+def test_whatever_was_made_is_of_one_text(corpus: Path, tmp_path: Path, made: str) -> None:
+    profile, output = load_profile("docs"), tmp_path / "output"
+    check_text(profile, corpus, output)
+    begin(output, made)
+    (corpus / "train.el.txt").write_text("ένα\n" * 30, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"of another text.*: train\.el differs"):
+        check_text(profile, corpus, output)
+
+
+def test_a_process_that_has_only_begun_has_chosen_the_text(corpus: Path, tmp_path: Path) -> None:
+    profile, output = load_profile("docs"), tmp_path / "output"
+    check_text(profile, corpus, output)
+    (corpus / "train.el.txt").write_text("ένα\n" * 30, encoding="utf-8")
+    with (
+        Claims(output / "locks", print).take("model-4"),
+        pytest.raises(ConfigError, match=r"of another text.*: train\.el differs"),
+    ):
+        check_text(profile, corpus, output)
+    check_text(profile, corpus, output)
+
+
+@pytest.mark.parametrize("section", ["base", "bilingual", "retrain", "substitute", "packs"])
+def test_the_text_of_every_validation_counts(corpus: Path, tmp_path: Path, section: str) -> None:
+    profile, output = load_profile("docs", [f"{section}.validation.split=other"]), tmp_path / "output"
+    check_text(profile, corpus, output)
+    begin(output)
+    assert {"valid.el", "other.el"} <= noted_in(output).keys()
+    (corpus / "other.el.txt").write_text("ένα\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"other\.el differs"):
+        check_text(profile, corpus, output)
 
 
 def test_a_test_set_s_own_folder_counts_too(corpus: Path, tmp_path: Path) -> None:
@@ -63,7 +136,8 @@ def test_a_test_set_s_own_folder_counts_too(corpus: Path, tmp_path: Path) -> Non
     sets = {"test": replace(profile.evaluation.sets["test"], corpus=own)}
     profile = replace(profile, evaluation=replace(profile.evaluation, sets=sets))
     check_text(profile, corpus, output)
-    assert "test: test.en" in json.loads((output / "text.json").read_text(encoding="utf-8"))["files"]
+    begin(output)
+    assert "test: test.en" in noted_in(output)
     (own / "test.en.txt").write_text("there\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"test: test\.en differs"):
         check_text(profile, corpus, output)

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -44,6 +45,14 @@ class AddCorpus:
     new: tuple[str, ...]
     held_out: bool
     """Whether `valid` was taken out of the training text here."""
+    few: tuple[str, ...] = ()
+    """Those of the partners that have only the few lines which `--augment` has added."""
+
+    def pairs(self, most: int) -> int:
+        """Lines to train on that have text in a new language and in a partner; no more than `most` are counted."""
+        sides = ([self.train.lines(name) for name in names] for names in (self.new, self.partners))
+        lines = zip(*(zip(*columns, strict=True) for columns in sides), strict=True)
+        return sum(islice((1 for new, old in lines if any(map(str.strip, new)) and any(map(str.strip, old))), most))
 
 
 def open_add_corpus(

@@ -1,4 +1,4 @@
-"""`graftmt add --augment`: more text for a pack in the base's other languages, made, or for a dry run only counted. Layer 6."""
+"""More text for a pack in the base's other languages, asked for or by default, made, or for a dry run only counted. Layer 6."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from graftmt.adding.request import AddOptions
 from graftmt.augmentation import AugmentOptions, Spec, Teacher, augment_training, make_plan
 from graftmt.augmentation.run import choose_languages
 from graftmt.base import Base
+from graftmt.errors import ConfigError
 
 Say = Callable[[str], None]
 
@@ -58,6 +59,7 @@ def with_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: P
         spec=options.augment,
         new=options.languages,
         base=options.base,
+        pivot=_pivot(corpus),
         resident=base,
         teacher=options.teacher,
         folder=folder / "augmented",
@@ -67,14 +69,31 @@ def with_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: P
         quiet=options.quiet,
         say=say,
     )
-    return replace(corpus, train=train, partners=tuple(name for name in train.languages if name not in options.languages))
+    partners = tuple(name for name in train.languages if name not in options.languages)
+    many = corpus.partners if Spec.parse(options.augment, options.languages).lines else partners
+    return replace(corpus, train=train, partners=partners, few=tuple(name for name in partners if name not in many))
+
+
+def _pivot(corpus: AddCorpus) -> str:
+    """What the text is paired with already, and translated from."""
+    if len(corpus.partners) > 1:
+        raise ConfigError(
+            "--augment adds the base's other languages to text that is paired with one of them; this one is trained with "
+            f"{', '.join(corpus.partners)}. Leave --augment out, or name one with --with."
+        )
+    return corpus.partners[0]
 
 
 def plan_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path) -> PlannedText:
     """The same lines chosen, nothing translated and nothing written; what cannot be done is said as it would be then."""
     assert options.augment is not None
     asked = AugmentOptions(
-        new=options.languages, base=options.base, spec=options.augment, output=folder / "augmented", teacher=options.teacher
+        new=options.languages,
+        base=options.base,
+        spec=options.augment,
+        output=folder / "augmented",
+        pivot=_pivot(corpus),
+        teacher=options.teacher,
     )
     spec = Spec.parse(options.augment, options.languages)
     pivot, languages = choose_languages(asked, corpus.train, base.languages)

@@ -26,6 +26,13 @@ EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
 """Passes over the text. Embeddings that only read settle soon; a decoder's layer learns longer."""
 FEWEST_STEPS, MOST_STEPS = 300, 20_000
 BATCH_TOKENS = {"cpu": 2048, "cuda": 16_384}
+MOST_LINES = 1000
+"""Back-translated for each other language of the base by default, as in the paper's (19) and (20) …"""
+PAIRS_PER_LINE = 4
+"""… and at most one for so many pairs of the text, over all languages …"""
+FEWEST_LINES = 20
+"""… or none at all, where fewer than this would be left for each."""
+NO_AUGMENTATION = "none"
 COMPILED_FROM = 400
 """Steps on a GPU from which compiling, some ten seconds, is worth it."""
 
@@ -42,7 +49,7 @@ class AddOptions:
     test: tuple[str, ...] = ()
     partners: tuple[str, ...] | None = None
     recipe: str | None = None
-    """By side unless given: `embed` as source, `embed + dec-last-layer + enc-adapters-last` as target."""
+    """By side unless given (`default_recipe`)."""
     run: Path | None = None
     """runs/LANG-SIDE unless given; for the second version of a pack, runs/LANG-SIDE-2."""
     output: Path | None = None
@@ -53,7 +60,8 @@ class AddOptions:
     """Training stops in time for the whole command to have taken so long."""
     merges: int | None = None
     augment: str | None = None
-    """More text with the base's other languages: `multi-aligned`, `1k`, or back-translated, `multi-aligned-bt`, `1k-bt`."""
+    """More text with the base's other languages: `multi-aligned`, `1k`, or back-translated, `multi-aligned-bt`, `1k-bt`; or
+    `none`. Unless given, what the default recipe of a source pack needs (`default_augmentation`)."""
     teacher: Path | None = None
     """The base that back-translates; the same one unless given."""
     parent: Path | None = None
@@ -99,9 +107,9 @@ def check_early(options: AddOptions, base: Base) -> Pack | None:
     if options.base_precision == "bf16" and choose_device(options.device) == "cpu":
         raise ConfigError("a base in bf16 is for training on a GPU; on a CPU fp32 is faster. Leave the precision out.")
     SearchOptions(beam=options.beam)
-    if options.augment is not None:
+    if options.augment not in (None, NO_AUGMENTATION):
         Spec.parse(options.augment)
-    elif options.teacher is not None:
+    elif options.teacher is not None and not _augments_by_default(options, base, parent):
         raise ConfigError("--teacher is the model that back-translates for --augment; give both or neither.")
     if options.output is not None:
         check_place(options.output)
@@ -123,14 +131,17 @@ def packs_of_run(run: Path) -> list[Path]:
     return [run / "pack", *(aside / "pack" for aside in run.parent.glob(f"{glob.escape(run.name)}.old-*"))]
 
 
-def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None) -> str:
-    """The paper's best trade-offs: embeddings alone read a language well; writing one takes a layer and an adapter too.
+def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None, *, augmented: bool = True) -> str:
+    """What lost nothing against the best of the paper's in any column (docs/results/docs-reading.md).
 
-    Its code begins as that of English or, in a base without it, of the language it is trained with.
+    Writing a language takes a layer and an adapter, (31). Reading it, a first layer helps, (14), but learns to do without the
+    other languages' codes unless it sees them: with lines in them, `augmented`, (106); else embeddings alone, (101). The code
+    begins as that of English or, in a base without it, of the language it is trained with.
     """
-    recipe = "embed"
     if side == "target":
-        recipe += f" + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"
+        recipe = f"embed + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"
+    else:
+        recipe = "embed" + " + enc-first-layer" * augmented + " + init:alignment"
     if "en" in base.languages or not has_code_choice(side, base):
         return recipe
     known = [name for name in partners or () if name in base.languages] or base.languages
@@ -140,7 +151,34 @@ def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None
 def recipe_of(options: AddOptions, base: Base, parent: Pack | None) -> str:
     if parent is not None:
         return str(parent.recipe)
-    return options.recipe or default_recipe(options.side, base, options.partners)
+    augmented = options.augment != NO_AUGMENTATION
+    return options.recipe or default_recipe(options.side, base, options.partners, augmented=augmented)
+
+
+def default_augmentation(options: AddOptions, corpus: AddCorpus, base: Base, parent: Pack | None) -> str | None:
+    """The lines in the base's other languages that keep them where the default recipe tunes the encoder, as `--augment` has it.
+
+    For text with one partner alone, for with several the encoder sees several codes; and where there is enough of it.
+    """
+    others = len(base.languages) - 1
+    if not _augments_by_default(options, base, parent) or len(corpus.partners) != 1 or not others:
+        return None
+    pairs = corpus.pairs(most=MOST_LINES * PAIRS_PER_LINE * others)
+    lines = pairs // (PAIRS_PER_LINE * others)
+    return f"{lines}-bt" if lines >= FEWEST_LINES else None
+
+
+def _augments_by_default(options: AddOptions, base: Base, parent: Pack | None) -> bool:
+    if options.side == "target" or options.augment is not None or options.recipe is not None:
+        return False
+    return parent is None or parent.recipe == Recipe.parse(default_recipe(options.side, base, options.partners))
+
+
+def with_defaults(options: AddOptions, corpus: AddCorpus, base: Base, parent: Pack | None) -> AddOptions:
+    """With what follows from the text where it was not asked for: more text, and the recipe that goes with it."""
+    asked = options.augment or default_augmentation(options, corpus, base, parent) or NO_AUGMENTATION
+    recipe = None if parent is not None else recipe_of(replace(options, augment=asked), base, parent)
+    return replace(options, recipe=recipe, augment=None if asked == NO_AUGMENTATION else asked)
 
 
 def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, folder: Path, device: str) -> PackConfig:
@@ -167,7 +205,7 @@ def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, folder: Pat
         "languages": list(options.languages),
         "side": options.side,
         "recipe": recipe,
-        "data": {"partners": list(corpus.partners)},
+        "data": {"partners": list(corpus.partners), "few": list(corpus.few)},
         "subwords": {"merges": options.merges or 4000},
         "stages": [stage],
         "validation": {"lines": 100},

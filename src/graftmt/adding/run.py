@@ -15,7 +15,7 @@ from graftmt.adding.corpus import AddCorpus, open_add_corpus
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
 from graftmt.adding.more_text import PlannedText, plan_more_text, with_more_text
-from graftmt.adding.request import AddOptions, check_early, choose_steps, make_config, recipe_of, run_folder
+from graftmt.adding.request import AddOptions, check_early, choose_steps, make_config, recipe_of, run_folder, with_defaults
 from graftmt.adding.verdict import Verdict, judge, no_verdict
 from graftmt.base import Base, choose_device
 from graftmt.configuration import differences, to_mapping
@@ -78,7 +78,8 @@ class AddResult:
             "recipe": str(self.pack.recipe) if self.pack else self.config.recipe,
             "run": str(self.config.run),
             "steps": sum(stage.steps for stage in self.config.stages),
-            "partners": list(self.corpus.partners),
+            "partners": [name for name in self.corpus.partners if name not in self.corpus.few],
+            "few_lines": list(self.corpus.few),
             "held_out": self.corpus.held_out,
             "text": self.examination.to_dict(),
             "planned": self.planned.to_dict() if self.planned else None,
@@ -113,14 +114,21 @@ def add_language(
             parent = check_early(options, base)
             fresh = options.fresh and team.first
             folder = opened.enter_context(work_folder(replace(options, fresh=fresh), parent, base, say, first=team.first))
-            corpus = open_corpus(options, base, folder)
+            corpus = given = open_corpus(options, base, folder)
+            unasked = options.augment is None
+            options = with_defaults(options, corpus, base, parent)
             planned = None
+            if options.augment is not None and unasked:
+                say(
+                    f"--augment {options.augment} by default: lines in the base's other languages keep these while the encoder "
+                    f"learns to read {', '.join(options.languages)}. For embeddings alone: --augment none."
+                )
             if options.augment is not None and options.dry_run:
                 planned = plan_more_text(corpus, options, base, folder)
             elif options.augment is not None:
                 make_config(options, corpus, recipe_of(options, base, parent), folder, device)  # before text is translated
                 corpus = with_more_text(corpus, options, base, folder, say)
-            result = look(options, corpus, base, parent, folder, device, say, planned)
+            result = look(options, corpus, given if corpus.few else corpus, base, parent, folder, device, say, planned)
         if options.dry_run:
             job = prepare_pack(result.config, base, corpus.train, corpus.valid, quiet=options.quiet, say=say)
             result.estimate = estimate(job)
@@ -229,6 +237,7 @@ def open_corpus(options: AddOptions, base: Base, work: Path) -> AddCorpus:
 def look(
     options: AddOptions,
     corpus: AddCorpus,
+    told: AddCorpus,
     base: Base,
     parent: Pack | None,
     folder: Path,
@@ -236,13 +245,16 @@ def look(
     say: Say,
     planned: PlannedText | None = None,
 ) -> AddResult:
-    """The text under the base's vocabulary and the pack's, and the configuration that follows from it."""
+    """The text under the base's vocabulary and the pack's, and the configuration that follows from it.
+
+    `told`: what is told of the text, without the few lines that were added to it.
+    """
     recipe = recipe_of(options, base, parent)
     config = make_config(options, corpus, recipe, folder, device)
     resolved = resolved_recipe(config, base) if parent is None else parent.recipe
     check_recipe(resolved, config.side, config.languages, base)
     subwords = parent.tokenizer.subwords if parent else pack_subwords(config, corpus.train, say)
-    examination = examine(corpus, base.tokenizer, pack_tokenizer(subwords, options.side, base.tokenizer))
+    examination = examine(told, base.tokenizer, pack_tokenizer(subwords, options.side, base.tokenizer))
     if options.steps is None:
         counted = planned.counted_in(examination) if planned else examination
         steps = choose_steps(counted, options.side, config.stages[0].batch_tokens)
@@ -292,6 +304,7 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
     assert result.pack is not None
     split = result.corpus.test or result.corpus.valid
     partners = result.pack.card["partners"]  # of a pack gone on with, those of before too
+    few = result.corpus.few
 
     def verdict_on(pack: Pack) -> Verdict | None:
         return judge(
@@ -299,6 +312,7 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
             pack,
             split,
             partners,
+            few=few,
             lines=options.test_lines,
             beam=options.beam,
             quiet=options.quiet,

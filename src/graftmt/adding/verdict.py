@@ -1,4 +1,4 @@
-"""What became of a pack: scores of trained and zero-shot directions, against a pivot, and samples to judge by. Layer 6."""
+"""What became of a pack: scores of trained and other directions, against a pivot, and samples to judge by. Layer 6."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.packs import Pack
+from graftmt.packs.storage import kind_of
 from graftmt.progress import progress
 from graftmt.translator import Translator
 
-ZERO_SHOT = 4
-"""Directions that were not trained and are scored, unless all are asked for."""
+OTHERS = 4
+"""Directions that were not trained, or on a few lines, and are scored, unless all are asked for."""
 SAMPLES = 10
 NOTABLE = 1.0
 """A difference in chrF that is worth acting on."""
@@ -26,8 +27,8 @@ FEW_LINES = 100
 
 @dataclass(frozen=True)
 class Verdict:
-    """`scores`: direction → source, target, bleu, chrf, lines, zero_shot and, for zero-shot ones, `pivot` with the scores of
-    that route."""
+    """`scores`: direction → source, target, bleu, chrf, lines, zero_shot, few_lines and, for those two kinds, `pivot` with the
+    scores of that route."""
 
     split: str
     beam: int
@@ -40,19 +41,22 @@ class Verdict:
         return f"{self._summary()}{self._caution()}"
 
     def _summary(self) -> str:
-        trained = [entry["chrf"] for entry in self.scores.values() if not entry["zero_shot"]]
-        zero_shot = [entry["chrf"] for entry in self.scores.values() if entry["zero_shot"]]
+        kinds: dict[str, list[float]] = {}
+        for entry in self.scores.values():
+            kinds.setdefault(kind_of(entry), []).append(entry["chrf"])
+        trained = kinds.pop("trained", [])
+        others = [chrf for chrfs in kinds.values() for chrf in chrfs]
         pivots = [entry["pivot"] for entry in self.scores.values() if "pivot" in entry]
         said = f"No {self.split} line is of a trained direction."
         if trained:
             said = f"Trained directions: chrF {fmean(trained):.1f}."
-        if not zero_shot:
-            return f"{said} The {self.split} text has no sentences in other languages of the base, so none was tried zero-shot."
-        said += f" Zero-shot: {fmean(zero_shot):.1f}"
+        if not others:
+            return f"{said} The {self.split} text has no sentences in other languages of the base, so none was tried."
+        said += f" {' and '.join(kinds).capitalize()}: {fmean(others):.1f}"
         if not pivots:
             return f"{said}."
         through, by_pivot = pivots[0]["through"], fmean(entry["chrf"] for entry in pivots)
-        difference = by_pivot - fmean(zero_shot)
+        difference = by_pivot - fmean(others)
         advice = (
             f"for these, translate with --pivot {through}"
             if difference > NOTABLE
@@ -82,27 +86,30 @@ def judge(
     corpus: Corpus,
     partners: Sequence[str],
     *,
+    few: Sequence[str] = (),
     lines: int = 200,
     beam: int = 5,
-    zero_shot: int = ZERO_SHOT,
+    others: int = OTHERS,
     quiet: bool = False,
 ) -> Verdict | None:
-    """Translates held-out text in every trained direction and in some that were not trained, `lines` lines in each.
+    """Translates held-out text in every trained direction and in some others, `lines` lines in each.
 
-    None where the text has no line for any of them, which `no_verdict` says in words.
+    `few`: those of the partners with only a few lines; they are looked at as those that were not trained at all. None where the
+    text has no line for any of them, which `no_verdict` says in words.
     """
     translator = Translator(base, [pack])
-    others = [name for name in base.languages if name not in partners]
-    trained = with_sentences(corpus, [_direction(pack, new, old) for new in pack.languages for old in partners])
+    many = [name for name in partners if name not in few]
+    rest = [name for name in base.languages if name not in many]
+    trained = with_sentences(corpus, [_direction(pack, new, old) for new in pack.languages for old in many])
     watched = [
         direction
         for new in pack.languages
-        for direction in _spread(with_sentences(corpus, [_direction(pack, new, old) for old in others]), zero_shot)
+        for direction in _spread(with_sentences(corpus, [_direction(pack, new, old) for old in rest]), others)
     ]
     if not (trained or watched):
         return None
     options = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(base.model.device.type))
-    pivot = next((name for name in partners if name in base.languages), None)
+    pivot = next((name for name in many if name in base.languages), None)
     with progress("judging", 0, quiet=quiet) as report:
         found = evaluate_directions(
             translator, corpus, [*trained, *watched], pairs=lines, options=options, on_batch=lambda n: report.update(n, "lines")
@@ -116,7 +123,9 @@ def judge(
     scores = {}
     for evaluation in found:
         direction = Direction(evaluation.scores.source, evaluation.scores.target)
-        entry = {**direction._asdict(), **figures(evaluation), "zero_shot": direction in watched}
+        seen = not {*direction}.isdisjoint(few)
+        entry = {**direction._asdict(), **figures(evaluation)}
+        entry |= {"zero_shot": direction in watched and not seen, "few_lines": direction in watched and seen}
         if str(direction) in by_pivot:
             entry["pivot"] = {"through": pivot, **figures(by_pivot[str(direction)])}
         scores[str(direction)] = entry

@@ -23,7 +23,10 @@ from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.errors import DataError, GraftError, LanguageError, nearest
 from graftmt.files import read_json, write_json, write_text
 from graftmt.packs import load_pack
+from graftmt.training.checkpoints import CannotGoOn
 from graftmt.translator import LongLine, Request, Translator
+
+WAY_OUT = "start over with --fresh, or write to another folder (-o)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,9 +140,10 @@ class Work:
         if path.is_file():
             before = read_json(path, "the work folder")
             if changed := differences(before, facts):
-                raise GraftError(
+                raise CannotGoOn(
                     f"{self.folder} holds unfinished work that was begun otherwise: {'; '.join(changed)}. Give the command as "
-                    "it was to finish that, or start over with --fresh, or write to another folder (-o)."
+                    "it was to finish that",
+                    WAY_OUT,
                 )
         else:
             write_json(path, facts)

@@ -11,6 +11,7 @@ from typing import Any
 
 from graftmt.augmentation.assembly import DROPPED, Outputs, write_augmented
 from graftmt.augmentation.back_translation import (
+    WAY_OUT,
     BackTranslator,
     Teacher,
     Work,
@@ -29,6 +30,7 @@ from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, ne
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
+from graftmt.training.checkpoints import CannotGoOn
 
 Say = Callable[[str], None]
 
@@ -164,6 +166,7 @@ def augment_training(
     new: Sequence[str],
     base: Path,
     folder: Path,
+    pivot: str | None = None,
     resident: Base | None = None,
     teacher: Path | None = None,
     beam: int = 1,
@@ -184,6 +187,7 @@ def augment_training(
         base=base,
         spec=spec,
         output=folder,
+        pivot=pivot,
         teacher=teacher,
         beam=beam,
         seed=seed,
@@ -301,9 +305,9 @@ def made_before(options: AugmentOptions, facts: Mapping[str, Any], inputs: Seque
         return None
     before = {key: value for key, value in stored.items() if key != "report"}
     if changed := differences(before, facts):
-        raise GraftError(
-            f"{folder} holds a corpus that was made otherwise: {'; '.join(changed)}. Choose another folder (-o), or replace it "
-            "with --fresh."
+        raise CannotGoOn(
+            f"{folder} holds a corpus that was made otherwise: {'; '.join(changed)}. Give the command as it was for that one",
+            WAY_OUT,
         )
     return AugmentResult(folder, stored["report"], made_before=True)
 

@@ -48,7 +48,8 @@ def add(
             "--recipe",
             "-r",
             help="What to train, in the paper's notation or as the number of one of its models; `graftmt recipes` lists them. "
-            "Unless given: embed (source), embed + dec-last-layer + enc-adapters-last (target).",
+            "Unless given: embed + enc-first-layer + init:alignment with lines in other languages (see --augment) as source, "
+            "embed + dec-last-layer + enc-adapters-last as target.",
         ),
     ] = None,
     partners: Annotated[
@@ -83,7 +84,9 @@ def add(
         typer.Option(
             "--augment",
             help="Train with the base's other languages too: multi-aligned, or N lines of each (1k); back-translated from "
-            "English with -bt (1k-bt). Keeps zero-shot directions where the encoder is tuned.",
+            "English with -bt (1k-bt). Keeps these languages where the encoder is tuned. Unless given: for a source pack of "
+            "the default recipe on text with one language, up to 1k-bt, a quarter of the text in all; none: not even then, "
+            "and embeddings alone are trained (embed + init:alignment).",
         ),
     ] = None,
     teacher: Annotated[
@@ -113,7 +116,7 @@ def add(
     """Add a language to a base: train a small pack on its parallel text. The base does not change by one bit.
 
     Looks at the text first (lengths, <unk>, wrong language, overlap with the base), says what training will take, trains,
-    and gives a verdict: scores in trained and zero-shot directions, against a pivot, and ten translations. A run that was
+    and gives a verdict: scores in trained and in other directions, against a pivot, and ten translations. A run that was
     stopped goes on where it was when the same command is given again. What --minutes stops ends with exit code 0, as it was
     asked to, also where there is no pack yet: --json then has "pack": null, and the run, its step and how many there are.
 
@@ -246,6 +249,8 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
 def score_table(result: AddResult, verdict: Verdict) -> Table:
     from rich.table import Table
 
+    from graftmt.packs.storage import kind_of
+
     assert result.pack is not None
     table = Table(title=f"{result.pack.name}: {result.pack.recipe}", title_justify="left")
     pivot = next((entry["pivot"]["through"] for entry in verdict.scores.values() if "pivot" in entry), None)
@@ -255,7 +260,7 @@ def score_table(result: AddResult, verdict: Verdict) -> Table:
     for direction, entry in verdict.scores.items():
         cells = [
             direction,
-            "zero-shot" if entry["zero_shot"] else "trained",
+            kind_of(entry),
             f"{entry['lines']:,}",
             f"{entry['bleu']:.1f}",
             f"{entry['chrf']:.1f}",

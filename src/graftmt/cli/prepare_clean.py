@@ -174,15 +174,14 @@ def clean_folder(
     files = [item for corpus in corpora.values() for item in corpus.files.items()]
     check_replaceable(output, [folder, *(path for _, path in files), *trusted.values()])
     texts = {language: [line for line in read_lines(path) if line] for language, path in trusted.items()}
-    sources: dict[str, Source] = {}
+    # The rules find what is no text, such as bytes that are not UTF-8; in what is copied that is an error. So these splits come
+    # first, and nobody waits for the cleaning to be told.
+    copied = [name for name in corpora if name not in names]
+    sources: dict[str, Source] = {name: corpus_source(corpora[name]) for name in copied}
     reports = {}
     for name, corpus in corpora.items():
         if name in names:
-            # The rules find what is no text, such as bytes that are not UTF-8; in what is copied that is an error.
             sources[name], reports[name] = clean_source(raw_source(corpus), config, trusted=texts, mapper=mapper)
-        else:
-            sources[name] = corpus_source(corpus)
-    copied = [name for name in corpora if name not in names]
 
     def report() -> dict[str, Any]:
         return {"splits": {name: counts.document() for name, counts in reports.items()}, "copied": copied}

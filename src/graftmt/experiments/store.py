@@ -5,12 +5,14 @@ OUTPUT/results/JOB.base-FINGERPRINT.json   an earlier result, on a base that has
 OUTPUT/translations/JOB/SET.DIRECTION.txt  translations
 OUTPUT/translations/lines/SET.LANG.txt     the lines that these are scored with
 OUTPUT/bases, text, runs, work             what is needed to go on, and can be deleted
+OUTPUT/text.json                           which text all of these are of (text.py)
 OUTPUT/locks                               which process is at what
 OUTPUT/logs                                what processes say that were started by another one
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,12 +29,20 @@ from graftmt.files import read_json, write_json
 
 Result = dict[str, Any]
 
+FOLDERS = ("results", "translations", "bases", "text", "runs", "work")
+"""Those with what is made from the text."""
+
 
 @dataclass(frozen=True)
 class Store:
     """The folder of a profile's experiments."""
 
     folder: Path
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was made here; folders without a file are nothing."""
+        return not any(files for name in FOLDERS for _, _, files in os.walk(self.folder / name, followlinks=True))
 
     def path(self, job: Job) -> Path:
         return self.folder / "results" / f"{job.key}.json"

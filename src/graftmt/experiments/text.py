@@ -11,7 +11,9 @@ from pathlib import Path
 
 from graftmt.data.corpus import find_files
 from graftmt.errors import ConfigError
+from graftmt.experiments.claims import Claims
 from graftmt.experiments.profiles import Profile
+from graftmt.experiments.store import Store
 from graftmt.files import read_json, write_json
 
 NAME = "text.json"
@@ -22,10 +24,13 @@ NAMED = 3
 
 
 def check_text(profile: Profile, corpus: Path, output: Path) -> None:
-    """Refuses another text than that of the results that are there; files that were not seen before are noted."""
+    """Refuses another text than that of the results that are there; files that were not seen before are noted.
+
+    Where nothing was made from the text noted, as after a wrong --corpus, the one given takes its place.
+    """
     found = {name: digest(path) for name, path in sorted(_files(profile, corpus))}
     note = output / NAME
-    before: dict[str, str] = read_json(note, "the note of the text")["files"] if note.is_file() else {}
+    before: dict[str, str] = read_json(note, "the note of the text")["files"] if note.is_file() and _is_begun(output) else {}
     changed = [name for name in found if name in before and before[name] != found[name]]
     if changed:
         more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
@@ -39,11 +44,19 @@ def check_text(profile: Profile, corpus: Path, output: Path) -> None:
         write_json(note, {"files": {**before, **found}})
 
 
+def _is_begun(output: Path) -> bool:
+    """Whether something is there that was made from the text, or a process that is about to."""
+    claims = Claims(output / "locks", lambda text: None)
+    return not Store(output).is_empty or any(claims.is_held(path.stem) for path in claims.folder.glob("*.lock"))
+
+
 def _files(profile: Profile, corpus: Path) -> Iterator[tuple[str, Path]]:
     """Those of the profile's languages, each with the name that it goes by."""
     sets = profile.evaluation.sets
+    sections = (profile.base, profile.bilingual, profile.retrain, profile.substitute, profile.packs)
+    validation = {section.validation.split for section in sections}
     places = {
-        "": (corpus, {"train", profile.packs.validation.split, *(one.split for one in sets.values() if one.corpus is None)}),
+        "": (corpus, {"train", *validation, *(one.split for one in sets.values() if one.corpus is None)}),
         **{f"{name}: ": (one.corpus, {one.split}) for name, one in sets.items() if one.corpus is not None},
     }
     if profile.corpus.unfiltered is not None:

@@ -292,6 +292,12 @@ def pack_card(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def kind_of(entry: Mapping[str, Any]) -> str:
+    """Of an entry of a card's scores: how its direction was trained, or which way was taken."""
+    trained = "zero-shot" if entry.get("zero_shot") else "few lines" if entry.get("few_lines") else "trained"
+    return entry.get("route") or trained
+
+
 def _score_lines(card: Mapping[str, Any]) -> list[str]:
     scores = card.get("scores")
     if not scores:
@@ -302,8 +308,7 @@ def _score_lines(card: Mapping[str, Any]) -> list[str]:
     columns += [f"chrF through {pivot}"] * (pivot is not None) + ["chrF before"] * bool(before)
     lines = ["", "## Scores", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for direction, entry in scores.items():
-        kind = entry.get("route", "") or ("zero-shot" if entry.get("zero_shot") else "trained")
-        cells = [direction, kind, f"{entry['bleu']:.1f}", f"{entry['chrf']:.1f}", str(entry.get("lines", ""))]
+        cells = [direction, kind_of(entry), f"{entry['bleu']:.1f}", f"{entry['chrf']:.1f}", str(entry.get("lines", ""))]
         if pivot is not None:
             cells.append(f"{entry['pivot']['chrf']:.1f}" if entry.get("pivot") else "")
         if before:

@@ -147,8 +147,8 @@ class ValidationConfig:
     translate: bool = True
     """Also translate (greedily) for BLEU and chrF; the loss alone is quicker."""
     watch: tuple[str, ...] | None = None
-    """Directions that are scored beside the others and do not count for the best checkpoint: zero-shot ones. A pack watches
-    up to three unless they are named; [] watches none."""
+    """Directions that are scored beside the others and do not count for the best checkpoint. A pack watches up to
+    three that are not trained, or on a few lines (data.few), unless they are named; [] watches none."""
 
     def __post_init__(self) -> None:
         check_numbers(self, "at least 1, or 0 for no validation", zero_or_more, "lines")
@@ -217,6 +217,9 @@ class PackDataConfig:
 
     partners: tuple[str, ...] = ("en",)
     """The base's languages that the new ones are paired with."""
+    few: tuple[str, ...] = ()
+    """Those of the partners with a few lines only, such as back-translated ones: they take no part in choosing the best
+    checkpoint, and are watched instead."""
     max_length: int = 256
     """Pairs with more tokens on a side are left out of training."""
     cache: Path | None = None
@@ -224,6 +227,11 @@ class PackDataConfig:
 
     def __post_init__(self) -> None:
         check_numbers(self, "at least 1", one_or_more, "max_length")
+        if strangers := [name for name in self.few if name not in self.partners]:
+            raise ConfigError(
+                f"data.few: {', '.join(strangers)} {'is' if len(strangers) == 1 else 'are'} not among data.partners, "
+                f"{', '.join(self.partners)}."
+            )
 
 
 PACK_STAGE = StageConfig(

@@ -273,7 +273,7 @@ class Trainer:
             f"{name} {value:.3f}" if name == "loss" else f"{name} {value:.1f}" for name, value in averages.items()
         )
         if "chrf" in scores.get("watched", {}):
-            words += f"  zero-shot chrf {scores['watched']['chrf']:.1f}"
+            words += f"  other directions {scores['watched']['chrf']:.1f}"
         self.report.message(f"validation at step {state.step:,}: {words}{'  (best so far)' if improved else ''}")
         if warning := forgetting(state.validations):
             self.journal.write("warning", state.stage, state.step, text=warning)

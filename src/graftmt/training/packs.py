@@ -276,7 +276,8 @@ def _validator(
     config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Tokenizer], quiet: bool
 ) -> tuple[Validator, list[str]]:
     options = config.validation
-    trained = pack_directions(config, config.stages[0])
+    few = config.data.few
+    trained = [one for one in pack_directions(config, config.stages[0]) if set(one).isdisjoint(few)]
     known = (*config.languages, *base.languages)
     named = [parse_direction(text, known) for text in options.directions]
     directions = named or with_lines(valid, trained)[:8]
@@ -287,7 +288,7 @@ def _validator(
         )
     if options.watch is None:
         new = config.languages[0]
-        others = [name for name in base.languages if name not in config.data.partners]
+        others = [name for name in base.languages if name not in config.data.partners or name in few]
         untrained = [Direction(*((new, other) if config.side == "source" else (other, new))) for other in others]
         possible = with_lines(valid, untrained)
         watched = possible[:: max(1, len(possible) // WATCHED)][:WATCHED]

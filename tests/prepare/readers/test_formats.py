@@ -23,6 +23,7 @@ from graftmt.prepare.readers.moses import language_and_stem, read_moses
 from graftmt.prepare.readers.named import Named, read_named
 from graftmt.prepare.readers.paracrawl import read_paracrawl
 from graftmt.prepare.readers.parquet import read_parquet
+from graftmt.prepare.readers.storage import Limits
 from graftmt.prepare.readers.tables import read_tables
 from graftmt.prepare.readers.ted import read_ted, unescape
 from graftmt.prepare.readers.tmx import read_tmx
@@ -614,6 +615,49 @@ def test_a_download_that_fails_leaves_nothing_to_be_read_later(
         with pytest.raises(DataError, match="gave no text of 'Books' in en-fr; is there a network"):
             read_named(named, tmp_path)
     assert list(tmp_path.iterdir()) == []
+    assert lines_of(read_named(named, tmp_path)) == {"train": [("Books latest en", "Books latest fr")]}
+
+
+def test_a_download_beyond_the_limits_is_kept_for_higher_ones(
+    opus: type[OpusGet], make_zip, lines_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named, folder = Named("opus", "Books", ("en", "fr")), tmp_path / "downloads" / "Books-en-fr-latest"
+    texts = {"Books.en-fr.en": b"one line\n" * 9, "Books.en-fr.fr": b"une ligne\n" * 9}
+    downloads: list[Path] = []
+
+    def get_files(self: OpusGet) -> None:
+        downloads.append(next(iter(self.texts)).parent)
+        make_zip(downloads[-1] / "Books_latest_moses_en-fr.txt.zip", texts)
+
+    monkeypatch.setattr(opus, "get_files", get_files)
+    for _ in range(2):
+        with pytest.raises(DataError, match=rf"as in a decompression bomb.* The download stays in {folder}; remove it"):
+            read_named(named, folder.parent, limits=Limits(size=50))
+    assert [path.name for path in folder.iterdir()] == ["Books_latest_moses_en-fr.txt.zip"]
+    assert lines_of(read_named(named, folder.parent)) == {"train": [("one line", "une ligne")] * 9}
+    assert len(downloads) == 1
+
+
+def test_a_damaged_download_says_how_to_get_another_one(
+    opus: type[OpusGet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "Books_latest_moses_en-fr.txt.zip"
+    monkeypatch.setattr(opus, "get_files", lambda self: next(iter(self.texts)).with_name(page).write_text("<html>\n"))
+    for _ in range(2):
+        with pytest.raises(
+            DataError, match=rf"cannot be read.* The download stays in {tmp_path / 'Books-en-fr-latest'}; remove"
+        ):
+            read_named(Named("opus", "Books", ("en", "fr")), tmp_path)
+
+
+def test_a_download_without_text_goes(opus: type[OpusGet], lines_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = Named("opus", "Books", ("en", "fr"))
+    with monkeypatch.context() as patch:
+        patch.setattr(opus, "get_files", lambda self: next(iter(self.texts)).with_name("LICENSE").write_text("free\n"))
+        for _ in range(2):
+            with pytest.raises(DataError, match="gave no text of 'Books' in en-fr; is there a network"):
+                read_named(named, tmp_path)
+            assert list(tmp_path.iterdir()) == []
     assert lines_of(read_named(named, tmp_path)) == {"train": [("Books latest en", "Books latest fr")]}
 
 

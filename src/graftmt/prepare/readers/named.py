@@ -1,6 +1,7 @@
 """Corpora by name, downloaded by opustools or mtdata where there is a network, then read as Moses files. Layer 4.
 
-What was downloaded stays in a folder of its own, and is not downloaded again. One that is there is whole.
+What was downloaded stays in a folder of its own, and is not downloaded again, also where it is refused. One that is there is
+whole.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import contextlib
 import importlib
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -62,9 +64,13 @@ def read_named(
             raise DataError(f"{folder} is there, without the text of {named.name!r}; remove it, or choose other --downloads.")
         with atomic_folder(folder) as unfinished:
             _download(named, unfinished)
-            if not _texts(unfinished, limits):
+            if not any(unfinished.iterdir()):
                 raise _nothing(named)
+        # Only now that the download has its name: where a limit refuses it, it is there for a call with higher ones.
         files = _texts(folder, limits)
+        if not files:
+            shutil.rmtree(folder)
+            raise _nothing(named)
     return read_moses(files, languages)
 
 
@@ -96,7 +102,7 @@ def _texts(folder: Path, limits: Limits | None) -> list[StoredFile]:
     except DataError as error:
         if " has no files" in str(error):
             return []
-        raise
+        raise DataError(f"{error} The download stays in {folder}; remove it to have another one.") from None
 
 
 def _download_from_opus(named: Named, folder: Path) -> None:
