@@ -1,10 +1,11 @@
 """What each optimisation does to learning: the same model, text, seed and schedule, trained in every way.
 
     python benchmarks/loss_curves.py [--corpus FOLDER --languages en fr de] [--json] [--plot FILE]
+    python benchmarks/loss_curves.py --base FOLDER --new el --corpus FOLDER [--recipe "embed + enc-first-layer"]
 
-All ways but one see the same sentence pairs in the same batches, those of packed ones. (Padded training itself has batches of
-like lengths, which are less mixed: the way named so shows what that does.) The validation loss is that of the same lines
-for all, and dropout's random numbers differ from way to way.
+Of a whole model, or of a pack on a base that is held in bf16 or not. All ways but two see the same sentence pairs in the same
+batches, those of packed ones. (Padded training itself has batches of like lengths, which are less mixed: the ways named so show
+what that does.) The validation loss is that of the same lines for all, and dropout's random numbers differ from way to way.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from training import made_up_corpus  # the neighbour's corpus
 
 from graftmt import __version__
-from graftmt.base import choose_device
+from graftmt.base import Base, choose_device
 from graftmt.configuration import from_mapping
-from graftmt.data import BatchMaker
+from graftmt.data import BatchMaker, Corpus
 from graftmt.evaluation import plot_curves
 from graftmt.model import dropout, packed_kernels, transformer
-from graftmt.training import TrainConfig, fused_loss, run, train_base
+from graftmt.training import PackConfig, TrainConfig, fused_loss, run, train_base, train_pack
 from graftmt.training.journal import read_log
 
 LARGE = {"size": "base", "steps": 300, "batch_tokens": 16_384}
@@ -38,7 +39,6 @@ SMALL = {"size": "tiny", "steps": 12, "batch_tokens": 2048}
 WAYS: dict[str, dict[str, Any]] = {
     "padded, fp32": {"precision": "fp32", "capture": False, "padded": True, "kernel": False},
     "padded, bf16": {"capture": False, "padded": True, "kernel": False},
-    "padded, bf16, compiled": {"compile": True, "capture": False, "padded": True, "kernel": False, "hash": False},
     "packed": {"capture": False, "tiles": False, "half": False, "kernel": False},
     "packed, recorded": {"tiles": False, "half": False, "kernel": False},
     "… compiled": {"compile": True, "tiles": False, "half": False, "kernel": False, "hash": False},
@@ -47,9 +47,18 @@ WAYS: dict[str, dict[str, Any]] = {
     "… loss in one kernel": {"compile": True, "hash": False},
     "… dropout by a hash": {"compile": True},
     "padded, bf16, batches of like lengths": {"packed": False},
+    "padded, bf16, batches of like lengths, compiled": {"packed": False, "compile": True},
 }
-"""Each with "…" adds to the one before; the last of them is what `packed: true`, `compile: true` give on a GPU. `padded` (the
+"""Each with "…" adds to the one before; the last of these is what `packed: true`, `compile: true` give on a GPU. `padded` (the
 same pairs with padding), `tiles`, `half`, `kernel` and `hash` are no options of training: they are switched here."""
+PACK_WAYS: dict[str, dict[str, Any]] = {
+    "padded, fp32": {"precision": "fp32", "capture": False, "padded": True, "kernel": False},
+    "padded, bf16": {"capture": False, "padded": True, "kernel": False},
+    "padded, base in bf16": {"capture": False, "padded": True, "kernel": False, "base": "bf16"},
+    "packed, recorded, compiled": {"compile": True},
+    "… base in bf16": {"compile": True, "base": "bf16"},
+}
+"""The last is what `graftmt add --base-dtype bf16` does on a GPU. `base` is how the frozen weights are held."""
 
 
 def main() -> None:
@@ -61,14 +70,15 @@ def main() -> None:
                 lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
                 path.with_name(path.name.replace("train", "valid")).write_text("".join(lines[:200]), encoding="utf-8")
         runs = {}
-        for name in arguments.ways or WAYS:
+        for name in arguments.ways:
             runs[name] = train(name, corpus, Path(folder), arguments)
             print(f"{name}: {runs[name]['seconds']:.0f} s", file=sys.stderr, flush=True)
             if arguments.output:  # what there is, should a later one not come to an end
                 arguments.output.write_text(json.dumps(runs), encoding="utf-8")
     report = {
         "benchmark": "loss curves",
-        "size": arguments.size,
+        "size": arguments.size if arguments.base is None else None,
+        "pack": {"language": arguments.new, "recipe": arguments.recipe} if arguments.base else None,
         "steps": arguments.steps,
         "batch_tokens": arguments.batch_tokens,
         "device": arguments.device if arguments.device == "cpu" else torch.cuda.get_device_name(),
@@ -96,7 +106,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--dropout", type=float, default=0.1, help="random numbers differ from way to way (default: %(default)s)"
     )
-    parser.add_argument("--ways", nargs="*", choices=WAYS, help="default: all; those with bf16 and packed are for GPUs")
+    parser.add_argument("--base", type=Path, help="a base's folder: train packs on it, instead of whole models")
+    parser.add_argument("--new", default="el", help="the pack's language, as source with English (default: %(default)s)")
+    parser.add_argument("--recipe", default="embed + enc-first-layer", help="the pack's (default: %(default)s)")
+    parser.add_argument("--ways", nargs="*", help="some of those printed, by name (default: all that the device can do)")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default: %(default)s)")
     parser.add_argument("--plot", type=Path, help="a PNG of the curves")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -106,6 +119,12 @@ def parse_arguments() -> argparse.Namespace:
     for name, value in (SMALL if arguments.device == "cpu" else LARGE).items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
+    known = WAYS if arguments.base is None else PACK_WAYS
+    if arguments.device == "cpu":  # whose norms take no mixture of precisions
+        known = {name: way for name, way in known.items() if "base" not in way}
+    if unknown := [name for name in arguments.ways or () if name not in known]:
+        parser.error(f"no such way here: {'; '.join(unknown)}. There are: {'; '.join(known)}")
+    arguments.ways = arguments.ways or list(known)
     return arguments
 
 
@@ -118,10 +137,11 @@ def padded_maker(config: Any, prepared: run.Prepared, *others: Any) -> BatchMake
 
 
 def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    way = {"precision": "bf16", **WAYS[name]}
+    way = {"precision": "bf16", **(WAYS if arguments.base is None else PACK_WAYS)[name]}
     packed_kernels.BY_TILES, transformer.HALF_RESIDUALS = way.pop("tiles", True), way.pop("half", True)
     fused_loss.KERNEL, dropout.CHEAP = way.pop("kernel", True), way.pop("hash", True)
     run.batch_maker = padded_maker if way.pop("padded", False) else BATCH_MAKER
+    held = way.pop("base", "fp32")
     steps, own = arguments.steps, folder / name.replace("… ", "").replace(", ", "-")
     stage = {
         "steps": steps,
@@ -134,9 +154,7 @@ def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) 
     }
     values = {
         "run": str(own),
-        "data": {"corpus": str(corpus), "languages": arguments.languages, "max_length": 200, "cache": str(folder / "cache")},
-        "subwords": {"merges": arguments.merges, "model": str(arguments.subwords) if arguments.subwords else None},
-        "model": {"size": arguments.size},
+        "data": {"max_length": 200, "cache": str(folder / "cache")},
         "stages": [stage],
         "validation": {"lines": 200, "every": max(1, steps // 6), "translate": False},
         "checkpoint_every": steps,
@@ -146,7 +164,19 @@ def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) 
         **way,
     }
     started = time.monotonic()
-    train_base(from_mapping(TrainConfig, values), quiet=True, say=lambda text: None)
+    if arguments.base is None:
+        values["data"] |= {"corpus": str(corpus), "languages": arguments.languages}
+        values |= {
+            "subwords": {"merges": arguments.merges, "model": str(arguments.subwords) if arguments.subwords else None},
+            "model": {"size": arguments.size},
+        }
+        train_base(from_mapping(TrainConfig, values), quiet=True, say=lambda text: None)
+    else:
+        stage["directions"] = []
+        values |= {"languages": [arguments.new], "side": "source", "recipe": arguments.recipe}
+        base = Base.load(arguments.base, device=arguments.device, dtype=held)
+        texts = [Corpus.open(corpus, split) for split in ("train", "valid")]
+        train_pack(from_mapping(PackConfig, values), base, *texts, quiet=True, say=lambda text: None)
     events = read_log(own / "log.jsonl")
     return {
         "seconds": time.monotonic() - started,
@@ -158,8 +188,9 @@ def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) 
 def table(report: dict[str, Any]) -> str:
     runs = report["runs"]
     first = next(iter(runs.values()))["validation"]
+    what = report["size"] or f"{report['pack']['language']} as source, {report['pack']['recipe']}"
     lines = [
-        f"Validation loss, {report['size']}, {report['batch_tokens']:,} tokens a batch, {report['device']}, "
+        f"Validation loss, {what}, {report['batch_tokens']:,} tokens a batch, {report['device']}, "
         f"torch {report['versions']['torch']}",
         "",
         "| after updates | " + " | ".join(str(step) for step, _ in first) + " | largest difference to the first row |",

@@ -321,7 +321,7 @@ def test_more_text_makes_partners_of_the_other_languages(options: AddOptions, ba
     assert result.verdict is not None
     kinds = {direction: kind_of(entry) for direction, entry in result.verdict.scores.items()}
     assert kinds == {"el-en": "trained", "el-fr": "few lines", "el-ru": "few lines"}
-    assert "Few lines: " in result.verdict.words and "through en" in result.verdict.words
+    assert "With a few lines: " in result.verdict.words and "through en" in result.verdict.words
     assert (result.to_dict()["partners"], result.to_dict()["few_lines"]) == (["en"], ["fr", "ru"])
     assert result.config.data.few == ("fr", "ru")
 

@@ -52,7 +52,7 @@ class Verdict:
             said = f"Trained directions: chrF {fmean(trained):.1f}."
         if not others:
             return f"{said} The {self.split} text has no sentences in other languages of the base, so none was tried."
-        said += f" {' and '.join(kinds).capitalize()}: {fmean(others):.1f}"
+        said += f" {' and '.join(kinds).replace('few lines', 'with a few lines').capitalize()}: {fmean(others):.1f}"
         if not pivots:
             return f"{said}."
         through, by_pivot = pivots[0]["through"], fmean(entry["chrf"] for entry in pivots)
