@@ -333,6 +333,7 @@ def test_a_source_pack_keeps_the_other_languages_by_default(options: AddOptions,
     assert (result.config.data.partners, result.config.data.few) == (("en", "fr", "ru"), ("fr", "ru"))
     lines = result.corpus.pairs(10_000)
     assert sum(1 for line in result.corpus.train.lines("fr") if line) <= lines // 8  # an untrained base does not end them all
+    assert list(result.seconds) == ["more text", "looking at the text", "preparing", "training", "verdict"]
     assert f"--augment {lines // 8}-bt by default" in said[0] and "--augment none" in said[0]
     again = add_language(replace(options, steps=2), said.append, base)
     assert again.pack is not None and result.pack is not None

@@ -103,6 +103,29 @@ def test_results_and_stopped_runs_are_named_together(graftmt, run, arguments, st
     assert "delete these files and folders" in refused.stderr
 
 
+def test_how_the_base_is_held_in_training_is_a_setting_but_where_it_was_not_noted(
+    run, graftmt, arguments, results, tmp_path: Path
+) -> None:
+    asked = ("--tables", "2", "--rows", "7")
+    run(tmp_path, *asked)
+    other = arguments(tmp_path, *asked, "packs.base_dtype=bf16")
+    assert "model-7-el-seed1.json: training.base_dtype: 'fp32' then, 'bf16' now" in graftmt(*other).stderr
+    # As earlier versions left it.
+    notes = [tmp_path / "results" / "model-7-el-seed1.json", *tmp_path.glob("runs/*/model-7-el-seed1/made.json")]
+    for note in notes:
+        document = json.loads(note.read_text("utf-8"))
+        training = document["settings"].get("training", document["settings"])
+        del training["base_dtype"]
+        note.write_text(json.dumps(document), encoding="utf-8")
+    before = results(tmp_path)["model-7-el-seed1"]
+    assert json.loads(graftmt(*other, "--json", "--quiet").stdout)["done"] == []
+    again = graftmt(*other, "evaluation.sets.valid={split: valid, lines: 3}", "--json")
+    assert json.loads(again.stdout)["done"] == ["model-4", "model-7-el-seed1"]
+    assert "stored in" not in again.stderr, "scored, not trained"
+    after = results(tmp_path)["model-7-el-seed1"]
+    assert after["settings"]["training"] == before["settings"]["training"], "nothing is known of it still"
+
+
 def test_a_run_that_another_process_is_at_is_not_to_be_deleted(graftmt, arguments, stop_in_training, tmp_path: Path) -> None:
     command = arguments(tmp_path, "--tables", "2", "--rows", "7")
     stop_in_training(*command)

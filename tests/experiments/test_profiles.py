@@ -8,17 +8,15 @@ import pytest
 
 from graftmt.configuration import from_mapping, load_yaml, to_mapping
 from graftmt.errors import ConfigError
-from graftmt.experiments.definitions import figures, models, tables
+from graftmt.experiments.definitions import chain_of, figures, models, run_owner, tables
 from graftmt.experiments.jobs import Job
 from graftmt.experiments.planning import Request, make_plan
 from graftmt.experiments.profiles import Profile, known_profiles, load_profile
 from graftmt.experiments.settings import (
     Places,
     bilingual_config,
-    chain_of,
     pack_config,
     retrain_mapping,
-    run_owner,
     settings_of,
 )
 from graftmt.training import TrainConfig
@@ -161,7 +159,8 @@ def test_a_profile_may_be_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("pivot=xx", "pivot is 'xx', which is not among the initial languages"),
+        ("pivot=fr", "pivot is 'fr'; expected en, which all tables and figures of the paper are about"),
+        ("initial=[fr, ru]", "pivot is 'en', which is not among the initial languages"),
         ("others=[]", "there would be nothing to score"),
         ("others=[el]", "expected initial languages other than en"),
         ("packs.watch=[pl]", "packs.watch names 'pl'"),
@@ -173,6 +172,22 @@ def test_a_profile_may_be_a_file(tmp_path: Path) -> None:
         ("base.stages=[{steps: 1}]", "expected two, English-centric and multi-parallel"),
         ("base.validation.lines=0", "chosen by validation"),
         ("changes={seven: []}", "go by the numbers of models; got 'seven'"),
+        ("changes={'3': [stages.0.steps=7]}", r"\(3\) is a stage of the run that makes \(4\).*write changes.4="),
+        ("packs.validations=0", "packs: validations is 0; expected at least 1"),
+        ("packs.several_steps=0", "packs: several_steps is 0; expected at least 1"),
+        ("base.validations=0", "base: validations is 0; expected at least 1"),
+        ("retrain.max_length=-1", "retrain: max_length is -1; expected at least 1"),
+        ("bilingual.stages=[]", "bilingual: stages is empty"),
+        ("augmentation.beam=0", "augmentation: beam is 0; expected at least 1"),
+        ("threads=-5", "threads is -5; expected 0 to"),
+        ("seed=-1", "seed is -1; expected a number from 0"),
+        ("sizes=[1000, 0]", "sizes has 1000, 0; expected numbers of at least 1"),
+        ("size_steps={'1000': 0}", "size_steps has 0; expected numbers of at least 1"),
+        ("evaluation.beam=0", "evaluation: beam, max_length and batch_tokens must be at least 1"),
+        ("evaluation.max_length=0", "evaluation: beam, max_length and batch_tokens must be at least 1"),
+        ("evaluation.batch_tokens=-1", "evaluation: batch_tokens is -1; expected a number that is not negative"),
+        ("evaluation.keep_lines=-1", "evaluation: keep_lines is -1; expected a number that is not negative"),
+        ("evaluation.sets.test.lines=0", "evaluation.sets.test: lines is 0; expected at least 1"),
         ("packs.sauce=1", "unknown key 'packs.sauce'"),
         ("evaluation.sets.test.linez=1", "did you mean 'lines'?"),
     ],

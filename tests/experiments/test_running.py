@@ -9,11 +9,15 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graftmt.base import Base, read_base_document
+from graftmt.experiments import evaluating, store
+from graftmt.experiments.jobs import base_job
 from graftmt.experiments.making import curve_of
+from graftmt.experiments.scoring import score_in_hops
 
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
 
@@ -164,6 +168,48 @@ def test_results_of_other_settings_are_not_added_to(run, graftmt, arguments, res
     outcome = run(tmp_path, "--tables", "2", "--rows", "7", "evaluation.sets.valid={split: valid, lines: 3}")
     assert outcome["done"] == ["model-4", "model-7-el-seed1"]
     assert set(results(tmp_path)["model-7-el-seed1"]["scores"]) == {"test", "valid"}
+
+
+def test_test_sets_that_are_not_asked_for_any_more_are_kept(run, graftmt, arguments, results, tmp_path: Path) -> None:
+    asked = ("--tables", "2", "--rows", "7")
+    first = {"test": "{split: test, lines: 4}", "valid": "{split: valid, lines: 3}"}
+    second = {"test": first["test"], "few": "{split: valid, lines: 2}"}
+
+    def chosen(sets: dict[str, str]) -> str:
+        return f"evaluation.sets={{{', '.join(f'{name}: {one}' for name, one in sets.items())}}}"
+
+    run(tmp_path, *asked, chosen(first))
+    before = results(tmp_path)
+    assert run(tmp_path, *asked, chosen(second))["done"] == ["model-4", "model-7-el-seed1"]
+    for key, result in results(tmp_path).items():
+        assert set(result["scores"]) == set(result["settings"]["evaluation"]["sets"]) == {"test", "valid", "few"}
+        for name in first:
+            assert result["scores"][name]["directions"] == before[key]["scores"][name]["directions"]
+        assert set(result["base"]["scores"]) == {"test", "valid", "few"}
+    assert run(tmp_path, *asked, chosen(first))["done"] == [], "they are there"
+    refused = graftmt(*arguments(tmp_path, *asked, chosen({**second, "valid": "{split: valid, lines: 2}"})))
+    assert "evaluation.sets.valid.lines: 3 then, 2 now" in refused.stderr
+
+
+def test_two_bilingual_models_are_not_scored_twice_on_a_test_set(
+    run, results, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    scored: list[str] = []
+
+    def noted(profile: Any, name: str, *given: Any) -> Any:
+        scored.append(name)
+        return score_in_hops(profile, name, *given)
+
+    monkeypatch.setattr(evaluating, "score_in_hops", noted)
+    asked = ("--tables", "4", "--rows", "1", "--languages", "el,uk")
+    run(tmp_path, *asked)
+    before = results(tmp_path)["pivot-1-el-uk-seed1"]
+    assert scored == ["test", "test"], "el-uk and uk-el"
+    run(tmp_path, *asked, "evaluation.sets.valid={split: valid, lines: 3}")
+    assert scored == ["test", "test", "valid", "valid"]
+    after = results(tmp_path)["pivot-1-el-uk-seed1"]
+    assert after["scores"]["test"] == before["scores"]["test"]
+    assert after["seconds"]["evaluation"] >= before["seconds"]["evaluation"], "then and now"
 
 
 def test_all_results_of_other_settings_are_named_at_once_and_listed_as_such(
@@ -320,6 +366,25 @@ def test_the_ted_experiments_on_a_release(graftmt, quick: list[str], ted_release
     assert not list((output / "results").iterdir()), "nothing was begun"
 
 
+def test_a_base_is_trained_as_its_settings_say_by_itself_or_on_the_way_to_another(
+    graftmt, quick: list[str], graft_corpus: Path, graft_base, results, tmp_path: Path
+) -> None:
+    limits = [f"evaluation.sets.{name}.lines=3" for name in ("test", "valid")]
+    found = {}
+    for name, given in (("alone", ["--base", f"4={graft_base()}"]), ("on the way", [])):
+        output = tmp_path / name
+        command = ["experiment", "run", "ted", "--corpus", str(graft_corpus), "-o", str(output), *quick, *TED, *limits]
+        result = graftmt(*command, *given, "--tables", "1", "--rows", "3", "--quiet", "changes.4=[stages.0.steps=3]")
+        assert result.code == 0, result.stderr
+        found[name] = results(output)["model-3"]
+        trained = read_base_document(output / "bases" / "3")["card"]["config"]["stages"]
+        assert [stage["steps"] for stage in trained] == [3]
+        assert found[name]["settings"]["training"]["stages"] == trained
+        assert found[name]["steps"] == 3
+    assert found["alone"]["fingerprint"] == found["on the way"]["fingerprint"]
+    assert found["alone"]["settings"] == found["on the way"]["settings"]
+
+
 def test_the_paracrawl_experiments_on_releases(
     graftmt, quick: list[str], paracrawl_releases: Path, results, tmp_path: Path
 ) -> None:
@@ -437,6 +502,34 @@ def test_list_and_dry_run_say_what_is_done_and_what_is_missing(
         ("model-8-el-seed1", False),
     ]
     assert not (tmp_path / "results" / "model-8-el-seed1.json").exists()
+
+
+def test_a_list_reads_each_result_once(
+    run, graftmt, quick, toy, results, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = ("--tables", "2,3", "--rows", "7,8,30")
+    run(tmp_path, *asked)
+    read: list[str] = []
+    read_json = store.read_json
+
+    def noted(path: Path, what: str) -> dict[str, Any]:
+        read.append(path.stem)
+        return read_json(path, what)
+
+    monkeypatch.setattr(store, "read_json", noted)
+    listed = graftmt("experiment", "list", "demo", "-o", str(tmp_path), *quick, *toy, *asked, "--json")
+    assert all(job["done"] for job in json.loads(listed.stdout)["jobs"])
+    assert sorted(read) == sorted(results(tmp_path))
+
+
+def test_a_result_that_was_replaced_is_read_again(tmp_path: Path) -> None:
+    kept, job = store.Store(tmp_path), base_job(4)
+    assert kept.read(job) is None
+    for fingerprint in ("a", "b"):
+        store.Store(tmp_path).write(job, {"fingerprint": fingerprint})
+        assert kept.read(job) == {"fingerprint": fingerprint}
+    kept.path(job).unlink()
+    assert kept.read(job) is None
 
 
 def test_a_run_without_a_log_has_no_curve(tmp_path: Path) -> None:

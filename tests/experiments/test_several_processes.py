@@ -23,7 +23,7 @@ from graftmt.experiments.claims import Claims, Held
 from graftmt.experiments.jobs import base_job
 from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.store import Store
-from graftmt.experiments.team import environments_of, team, visible_gpus
+from graftmt.experiments.team import Team, environments_of, team, visible_gpus
 from graftmt.files import claimed, write_text
 
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
@@ -349,15 +349,46 @@ def test_a_process_that_fails_is_told_of(tmp_path: Path) -> None:
     assert "no-such-command" in (tmp_path / "process-2.log").read_text(encoding="utf-8")
 
 
-def test_the_others_end_with_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def sleepers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other processes of a team do nothing, for long."""
     sleeper = tmp_path / "python"
     sleeper.write_text("#!/bin/sh\nexec sleep 600\n", encoding="ascii")
     sleeper.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(sleeper))
+
+
+def test_the_others_end_with_the_first(sleepers: None, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), team(3, [], tmp_path, lambda text: None) as found:
         assert all(process.poll() is None for process, _ in found.started)
         raise KeyboardInterrupt
     assert all(process.poll() is not None for process, _ in found.started)
+
+
+def test_the_others_end_with_the_first_after_sigterm(sleepers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))  # which would end the tests otherwise
+    try:
+        with pytest.raises(SystemExit) as leaving, team(2, [], tmp_path, lambda text: None) as found:
+            signal.raise_signal(signal.SIGTERM)
+            raise AssertionError("it goes on")
+        assert leaving.value.code == 143
+        assert all(process.poll() is not None for process, _ in found.started)
+        signal.raise_signal(signal.SIGTERM)
+        assert told == [signal.SIGTERM], "as it was before"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_after_a_training_that_a_signal_stopped_nobody_is_waited_for(
+    sleepers: None, graftmt, arguments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = running.Outcome(stopped="stopped by SIGTERM", exit_code=143)
+    monkeypatch.setattr(running, "run_experiments", lambda *given: stopped)
+    monkeypatch.setattr(Team, "wait", lambda self, say: pytest.fail("it waits"))
+    result = graftmt(*arguments(tmp_path / "out", "--tables", "1", "--rows", "4", "--processes", "2"))
+    assert result.code == 143
+    assert "stopped by SIGTERM; everything is saved" in result.stderr
 
 
 def test_gpus_are_taken_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,6 +107,7 @@ def add_language(
     device = choose_device(options.device)
     if base is None:
         base = Base.load(options.base, device=device, dtype=options.base_precision)
+    making = 0.0
     with processes(device) as team, ExitStack() as opened, way_out(WAY_OUT):
         if not team.first:
             options, say = replace(options, quiet=True), lambda text: None
@@ -127,7 +128,9 @@ def add_language(
                 planned = plan_more_text(corpus, options, base, folder)
             elif options.augment is not None:
                 make_config(options, corpus, recipe_of(options, base, parent), folder, device)  # before text is translated
+                asked = time.monotonic()
                 corpus = with_more_text(corpus, options, base, folder, say)
+                making = time.monotonic() - asked
             result = look(options, corpus, given if corpus.few else corpus, base, parent, folder, device, say, planned)
         if options.dry_run:
             job = prepare_pack(result.config, base, corpus.train, corpus.valid, quiet=options.quiet, say=say)
@@ -141,7 +144,8 @@ def add_language(
             say(f"{count:,} lines are held out for validation, in {corpus.valid.folder}")
 
         ready = time.monotonic()
-        result.seconds["looking at the text"] = ready - started
+        result.seconds |= {"more text": making} if making else {}
+        result.seconds["looking at the text"] = ready - started - making
 
         def on_ready(job: PackJob) -> None:
             result.estimate = estimate(job, done=steps_done(job.config))

@@ -151,7 +151,7 @@ def run(
         outcome = run_experiments(
             chosen, plan, RunOptions(output=folder, corpus=text, bases=bases, minutes=minutes, quiet=quiet), say
         )
-        others_code = others.wait(say)
+        others_code = 0 if outcome.exit_code else others.wait(say)  # after a signal they are asked to stop
     left = [job.key for job in plan.jobs if not store.is_done(job, chosen) and job.key not in outcome.skipped]
     done, failed_anywhere = store.settled_since(outstanding, chosen)
     here, failed = [key for key in done if key in outcome.done], {**outcome.failed, **failed_anywhere}

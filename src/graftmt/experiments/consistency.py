@@ -11,9 +11,10 @@ from pathlib import Path
 
 from graftmt.errors import ConfigError
 from graftmt.experiments.claims import Claims
+from graftmt.experiments.definitions import run_owner
 from graftmt.experiments.jobs import Job, base_job, in_order, trained, trains
 from graftmt.experiments.runs import Runs
-from graftmt.experiments.settings import run_owner, settings_of
+from graftmt.experiments.settings import settings_of
 from graftmt.experiments.store import Store, other_settings
 
 NAMED = 3

@@ -189,6 +189,20 @@ def figures() -> dict[int, Figure]:
     return {figure.number: figure for figure in found}
 
 
+def chain_of(number: int) -> list[int]:
+    """The bases that come before a base, and it: (3), (4)."""
+    before = models()[number].initial
+    return [number] if before is None else [*chain_of(before), number]
+
+
+def run_owner(number: int) -> int:
+    """The base in whose run this one is a stage: that of (4) has (3) in it."""
+    for other in models().values():
+        if other.trains == "base" and other.initial == number:
+            return run_owner(other.id)
+    return number
+
+
 def size_of(model: Model) -> str:
     """The Transformer's size: its own or that of the model from which all started."""
     if model.size is None and model.initial is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,9 +24,12 @@ from graftmt.experiments.jobs import Job, base_job, directions_of, hops, initial
 from graftmt.experiments.making import Made, Workshop
 from graftmt.experiments.scoring import Scored, score, score_in_hops
 from graftmt.experiments.settings import data_words, settings_of
-from graftmt.experiments.store import Result, Store, kind_of
+from graftmt.experiments.store import Result, Store, is_whole, kind_of
 from graftmt.packs import load_pack
 from graftmt.translator import Translator
+
+ScoreSet = Callable[[str, Sequence[Direction]], Scored]
+"""A test set and the directions that it lacks → their scores."""
 
 
 class Evaluator:
@@ -65,7 +68,7 @@ class Evaluator:
             translator = Translator(workshop.reside(made.folder).scorer)
         else:
             translator = Translator(Base.load(made.folder, device=workshop.device))
-        scored, seconds = self._scores(job, made.fingerprint, translator)
+        scored, seconds = self._scores(job, made.fingerprint, self._scorer(job, made.fingerprint, translator))
         facts = {
             "fingerprint": made.fingerprint,
             "parameters": made.parameters,
@@ -84,7 +87,7 @@ class Evaluator:
         resident = self.workshop.reside(self.workshop.base_of(job).folder)
         translator = Translator(resident.scorer, {side: load_pack(pack.folder) for side, pack in zip("st", packs, strict=True)})
         fingerprint = "+".join(pack.fingerprint for pack in packs)
-        scored, seconds = self._scores(job, fingerprint, translator)
+        scored, seconds = self._scores(job, fingerprint, self._scorer(job, fingerprint, translator))
         facts = {
             "fingerprint": fingerprint,
             "parameters": sum(pack.parameters or 0 for pack in packs),
@@ -108,10 +111,8 @@ class Evaluator:
         return result
 
     def _result_of(self, job: Job, made: Made) -> Result | None:
-        result = self.store.read(job)
-        if result is None or result["fingerprint"] != made.fingerprint or self.store.missing(job, self.profile):
-            return None
-        return result
+        result = self._before(job, made.fingerprint)
+        return result if result is not None and is_whole(result, job, self.profile) else None
 
     def _pivot(self, job: Job) -> Result:
         """One model in two hops, or two bilingual ones."""
@@ -119,17 +120,10 @@ class Evaluator:
         self._score_base(job)
         fingerprint = "+".join(part.fingerprint for part in parts)
         if trains(job) == "bilingual":
-            started = time.monotonic()
-            translators = [Translator(Base.load(part.folder, device=self.workshop.device)) for part in parts]
-            steps = list(zip(translators, hops(Direction(*job.languages), self.profile.pivot), strict=True))
-            scored = {
-                name: score_in_hops(self.profile, name, self.workshop.test_corpus(name), steps)
-                for name in self.profile.evaluation.sets
-            }
-            seconds = time.monotonic() - started
+            score_set = self._scorer_in_hops(job, parts)
         else:
-            translator = Translator(self.workshop.reside(parts[0].folder).scorer)
-            scored, seconds = self._scores(job, fingerprint, translator)
+            score_set = self._scorer(job, fingerprint, Translator(self.workshop.reside(parts[0].folder).scorer))
+        scored, seconds = self._scores(job, fingerprint, score_set)
         facts = {
             "fingerprint": fingerprint,
             "parameters": sum(part.parameters or 0 for part in parts),
@@ -150,33 +144,60 @@ class Evaluator:
 
     # Scores and results
 
-    def _scores(self, job: Job, fingerprint: str, translator: Translator) -> tuple[dict[str, Scored], float]:
-        """Every test set, without what an earlier result of the same model has; and how long that took, then and now."""
+    def _scores(self, job: Job, fingerprint: str, score_set: ScoreSet) -> tuple[dict[str, Scored], float]:
+        """Every test set, and those that an earlier result of the same model has; and how long that took, then and now."""
         started = time.monotonic()
-        before = self.store.read(job)
-        if before is not None and before["fingerprint"] != fingerprint:
-            before = None  # trained again, on another base perhaps: its scores are others
-        found = {}
+        before = self._before(job, fingerprint)
+        found = {} if before is None else {name: Scored.of(before, name) for name in before["scores"]}
         for name in self.profile.evaluation.sets:
-            found[name] = Scored.of(before, name)
-            lacking = [one for one in directions_of(job, self.profile) if str(one) not in found[name].directions]
+            scored = found.get(name, Scored())
+            lacking = [one for one in directions_of(job, self.profile) if str(one) not in scored.directions]
             if lacking:
                 self.workshop.check_time()
-                asked = list(map(str, lacking))  # what is searched for otherwise, or in other directions, is kept apart
-                more = score(
-                    self.profile,
-                    name,
-                    self.workshop.test_corpus(name),
-                    translator,
-                    lacking,
-                    new=[one for one in self.profile.new if one in translator.languages],
-                    through=self.profile.pivot if job.kind == "pivot" else None,
-                    work=self.store.work(job) / digest(fingerprint, settings_of(self.profile, job)["evaluation"], asked) / name,
-                    quiet=self.options.quiet,
-                )
-                found[name] = found[name].with_more(more)
+                found[name] = scored.with_more(score_set(name, lacking))
         earlier = 0.0 if before is None else before["seconds"].get("evaluation", 0.0)
         return found, earlier + time.monotonic() - started
+
+    def _scorer(self, job: Job, fingerprint: str, translator: Translator) -> ScoreSet:
+        """With one model, perhaps in two hops."""
+        settings = settings_of(self.profile, job)["evaluation"]
+
+        def score_set(name: str, directions: Sequence[Direction]) -> Scored:
+            asked = list(map(str, directions))  # what is searched for otherwise, or in other directions, is kept apart
+            return score(
+                self.profile,
+                name,
+                self.workshop.test_corpus(name),
+                translator,
+                directions,
+                new=[one for one in self.profile.new if one in translator.languages],
+                through=self.profile.pivot if job.kind == "pivot" else None,
+                work=self.store.work(job) / digest(fingerprint, settings, asked) / name,
+                quiet=self.options.quiet,
+            )
+
+        return score_set
+
+    def _scorer_in_hops(self, job: Job, parts: Sequence[Made]) -> ScoreSet:
+        """With two bilingual models, which have one direction together."""
+        translators = [Translator(Base.load(part.folder, device=self.workshop.device)) for part in parts]
+        steps = list(zip(translators, hops(Direction(*job.languages), self.profile.pivot), strict=True))
+        return lambda name, _: score_in_hops(self.profile, name, self.workshop.test_corpus(name), steps)
+
+    def _before(self, job: Job, fingerprint: str) -> Result | None:
+        """An earlier result of the same model; one that was trained again, on another base perhaps, has other scores."""
+        result = self.store.read(job)
+        return result if result is not None and result["fingerprint"] == fingerprint else None
+
+    def _settings(self, job: Job, fingerprint: str, given: bool) -> dict[str, Any]:
+        """Those of now; of what an earlier result of the same model brings with it, those of then."""
+        settings = {**settings_of(self.profile, job), **({"training": None} if given else {})}
+        if before := self._before(job, fingerprint):
+            noted, evaluation = before["settings"], settings["evaluation"]
+            settings["evaluation"] = {**evaluation, "sets": {**noted["evaluation"]["sets"], **evaluation["sets"]}}
+            if noted.get("training"):
+                settings["training"] = noted["training"]
+        return settings
 
     def _store(self, job: Job, facts: Mapping[str, Any], scored: Mapping[str, Scored], *, given: bool = False) -> Result:
         """The result, whole: after this the job is done."""
@@ -187,7 +208,7 @@ class Evaluator:
             "base": self._base_facts(job, facts["fingerprint"], scored),
             **facts,
             "scores": {name: one.document(pivot, new) for name, one in scored.items()},
-            "settings": {**settings_of(self.profile, job), **({"training": None} if given else {})},
+            "settings": self._settings(job, facts["fingerprint"], given),
             "finished": _now(),
         }
         for name, one in scored.items():

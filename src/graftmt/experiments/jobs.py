@@ -69,15 +69,20 @@ def trains(job: Job) -> Trains | Literal["composition"]:
     return model.trains
 
 
+def described(job: Job) -> Model:
+    """The model whose languages, recipe and text a job has; `(59) @100k steps` has those of (59)."""
+    model = trained(job)
+    return models()[model.initial] if model.updates is not None and model.initial is not None else model
+
+
 def initial_of(job: Job) -> int | None:
     """The number of the base that a job's model starts from."""
+    if job.initial is not None:
+        return job.initial
     if job.model is None:
         assert job.source is not None
-        return job.initial if job.initial is not None else models()[job.source].initial
-    model = trained(job)
-    if model.updates is not None and model.initial is not None:
-        model = models()[model.initial]
-    return job.initial if job.initial is not None else model.initial
+        return models()[job.source].initial
+    return described(job).initial
 
 
 # What a job needs first

@@ -19,7 +19,8 @@ from graftmt.configuration import to_mapping
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.experiments.claims import Claims
-from graftmt.experiments.jobs import Job, base_job, initial_of, trained, trains
+from graftmt.experiments.definitions import run_owner
+from graftmt.experiments.jobs import Job, base_job, described, initial_of, trained, trains
 from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
@@ -29,10 +30,8 @@ from graftmt.experiments.settings import (
     augmentation_of,
     base_config,
     bilingual_config,
-    described,
     pack_config,
     retrain_mapping,
-    run_owner,
 )
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.packs import read_pack_document
@@ -144,7 +143,7 @@ class Workshop:
         """A base that another one follows comes out of that one's run, as its first stage."""
         chain, run = self.runs.chain(number), self.runs.base_run(number)
         self.runs.begin(run, base_job(chain[-1]))
-        config = base_config(self.profile, chain[-1], chain, Places(run, self.options.corpus))
+        config = base_config(self.profile, chain[-1], Places(run, self.options.corpus))
         with way_out(starting_over(run)):
             made = train_base(config, minutes=self.minutes_left(), quiet=self.options.quiet, say=self.say)
         for stage, one in enumerate(chain):

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from graftmt.configuration import apply_overrides, from_mapping, load_yaml
+from graftmt.configuration import apply_overrides, check_numbers, from_mapping, load_yaml, one_or_more, zero_or_more
+from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, nearest
-from graftmt.experiments.definitions import Corpus, models
+from graftmt.experiments.definitions import Corpus, models, run_owner
 from graftmt.training import StageConfig, SubwordConfig, ValidationConfig
-from graftmt.training.configuration import ModelSection, NewDirectionsConfig
+from graftmt.training.configuration import MOST_THREADS, ModelSection, NewDirectionsConfig, check_seed
 
 FOLDER = Path(__file__).parent / "profiles"
 
@@ -47,6 +48,9 @@ class TestSet:
     tokenize: str | None = None
     """BLEU's tokeniser; by language unless given."""
 
+    def __post_init__(self) -> None:
+        check_numbers(self, "at least 1", one_or_more, "lines")
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSection:
@@ -62,6 +66,19 @@ class EvaluationSection:
     keep_lines: int | None = None
     """So many translations of each direction are kept; all unless given, as tests of significance need them."""
 
+    def __post_init__(self) -> None:
+        check_numbers(self, "a number that is not negative", zero_or_more, "batch_tokens", "keep_lines")
+        self.search(batch_tokens=1)
+
+    def search(self, batch_tokens: int) -> SearchOptions:
+        """`batch_tokens` serve where the profile has none."""
+        return SearchOptions(
+            beam=self.beam,
+            length_penalty=self.length_penalty,
+            max_length=self.max_length,
+            batch_tokens=self.batch_tokens or batch_tokens,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSection:
@@ -76,6 +93,11 @@ class TrainingSection:
     precision: Literal["fp32", "bf16"] = "fp32"
     compile: bool = False
     store_dtype: Literal["fp32", "bf16", "fp16"] = "fp32"
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise ConfigError("stages is empty; a model has at least one.")
+        check_numbers(self, "at least 1", one_or_more, "max_length", "validations")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +152,10 @@ class PackSection:
     """How the frozen base is held in training; scores are those of fp32."""
     compile: bool = False
 
+    def __post_init__(self) -> None:
+        numbers = ("multi_aligned_steps", "several_steps", "max_length", "validations")
+        check_numbers(self, "at least 1", one_or_more, *numbers)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentationSection:
@@ -138,6 +164,9 @@ class AugmentationSection:
     teacher: int | None = None
     """The number of the model that translates, such as 3 (Table 29); the pack's own base unless given (Section 3.1)."""
     beam: int = 1
+
+    def __post_init__(self) -> None:
+        check_numbers(self, "at least 1", one_or_more, "beam")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +206,13 @@ class Profile:
     threads: int = 0
 
     def __post_init__(self) -> None:
+        check_seed(self)
+        check_numbers(self, f"0 to {MOST_THREADS}", lambda value: 0 <= value <= MOST_THREADS, "threads")
+        for name, counts in (("sizes", self.sizes or ()), ("size_steps", self.size_steps.values())):
+            if any(count < 1 for count in counts):
+                raise ConfigError(f"{name} has {', '.join(map(str, counts))}; expected numbers of at least 1.")
+        if self.pivot != "en":
+            raise ConfigError(f"pivot is {self.pivot!r}; expected en, which all tables and figures of the paper are about.")
         if self.pivot not in self.initial:
             raise ConfigError(f"pivot is {self.pivot!r}, which is not among the initial languages: {', '.join(self.initial)}.")
         for name, languages in (
@@ -217,6 +253,12 @@ class Profile:
         for number in (*self.changes, *self.left_out):
             if not number.isdecimal() or int(number) not in models():
                 raise ConfigError(f"changes and left_out go by the numbers of models; got {number!r}.")
+        for number in self.changes:
+            if (owner := run_owner(int(number))) != int(number):
+                raise ConfigError(
+                    f"changes.{number}: ({number}) is a stage of the run that makes ({owner}), whose changes both have; write "
+                    f"changes.{owner}=[stages.0.KEY=VALUE]."
+                )
 
 
 def known_profiles() -> list[str]:

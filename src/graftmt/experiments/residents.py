@@ -27,8 +27,9 @@ class Look:
     """A base at one moment: all its bytes, and what it makes of some lines."""
 
     fingerprint: str
-    """Recomputed from the tensors in memory."""
+    """Recomputed from the tensors in memory, as they are stored."""
     tensors: tuple[str, ...]
+    """The hash of each copy in memory that is held otherwise than it is stored."""
     translations: tuple[Any, ...]
 
 
@@ -54,14 +55,17 @@ class Resident:
         """Whatever was done to it between two looks that are equal has left it as it was, to the last bit."""
         base = self.scorer
         stored = DTYPES[str(read_base_document(self.folder).get("dtype", "fp32"))]
-        exact = {name: tensor.detach().to("cpu", stored) for name, tensor in parameters(base.model).items()}
+        held = {id(one): one for one in (self.scorer, self.trainer)}.values()
+        # Held as it is stored, its fingerprint is of every bit; otherwise that of its rounded numbers, and all are hashed too.
+        exact = next((one for one in held if _dtypes(one) == {stored}), None)
+        rounded = {name: tensor.to("cpu", stored) for name, tensor in parameters((exact or base).model).items()}
         languages = [language for language in base.languages if texts.get(language)][:3]
         pairs = [Direction(a, b) for a, b in zip(languages, (*languages[1:], languages[0]), strict=True) if a != b]
         requests = [Request(line, *pair) for pair in pairs for line in texts[pair.source][:LOOKED_AT]]
         options = SearchOptions(beam=2, max_length=max_length, batch_tokens=batch_tokens_for(base.model.device.type))
         return Look(
-            fingerprint=fingerprint(exact, base.model.config, base.tokenizer),
-            tensors=tuple(_digest(one) for one in (self.trainer, self.scorer)),
+            fingerprint=fingerprint(rounded, base.model.config, base.tokenizer),
+            tensors=tuple(_digest(one) for one in held if one is not exact),
             translations=tuple(tuple(found) for found in Translator(base).translate_requests(requests, options)),
         )
 
@@ -70,6 +74,10 @@ class Resident:
             "base_unchanged": before.tensors == after.tensors and after.fingerprint == self.fingerprint,
             "base_scores_identical": before.translations == after.translations,
         }
+
+
+def _dtypes(base: Base) -> set[torch.dtype]:
+    return {tensor.dtype for tensor in parameters(base.model).values()}
 
 
 def _digest(base: Base) -> str:

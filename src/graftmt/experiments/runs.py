@@ -17,9 +17,10 @@ from typing import Any
 
 from graftmt.base import read_base_document
 from graftmt.configuration import differences
+from graftmt.experiments.definitions import chain_of, run_owner
 from graftmt.experiments.jobs import Job, base_job, initial_of, trained, trains
 from graftmt.experiments.profiles import Profile
-from graftmt.experiments.settings import chain_of, run_owner, settings_of
+from graftmt.experiments.settings import as_noted, settings_of
 from graftmt.files import read_json, write_json
 from graftmt.training.checkpoints import Checkpoints
 
@@ -100,7 +101,7 @@ class Runs:
     def changed(self, job: Job, note: Path) -> str:
         """What its training was given and would not be given now; nothing where there is no note of it."""
         before = read_json(note, "the note of a model").get("settings") if note.is_file() else None
-        return "" if before is None else in_short(differences(before, self.settings(job), "training"))
+        return "" if before is None else in_short(differences(before, as_noted(self.settings(job), before), "training"))
 
 
 def in_short(differing: list[str]) -> str:

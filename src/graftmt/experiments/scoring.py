@@ -110,13 +110,7 @@ def _tokenizer(signature: str) -> str:
 
 
 def search_options(profile: Profile, translator: Translator) -> SearchOptions:
-    options = profile.evaluation
-    return SearchOptions(
-        beam=options.beam,
-        length_penalty=options.length_penalty,
-        max_length=options.max_length,
-        batch_tokens=options.batch_tokens or batch_tokens_for(translator.base.model.device.type),
-    )
+    return profile.evaluation.search(batch_tokens_for(translator.base.model.device.type))
 
 
 def score(

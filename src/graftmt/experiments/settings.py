@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 from graftmt.augmentation import Spec
 from graftmt.configuration import apply_overrides, from_mapping, to_mapping
 from graftmt.errors import ConfigError
-from graftmt.experiments.definitions import Model, models, recipe_of
-from graftmt.experiments.jobs import Job, trained, trains
+from graftmt.experiments.definitions import chain_of, models, recipe_of, run_owner
+from graftmt.experiments.jobs import Job, described, trained, trains
 from graftmt.experiments.profiles import Profile, TrainingSection
 from graftmt.training import PackConfig, PackDataConfig, RetrainConfig, StageConfig, TrainConfig
 from graftmt.training.configuration import MAY_CHANGE, DataConfig, RetrainDataConfig, RunConfig
@@ -21,6 +21,8 @@ Config = TypeVar("Config", bound=RunConfig)
 
 MOST_STEPS_BETWEEN_CHECKPOINTS = 1000
 DECIDES_NOTHING = ("log_every", "keep_checkpoints", "threads")
+NOTED_LATER = ("base_dtype",)
+"""What earlier versions did not note of a training: where it is missing, it is no difference."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,6 @@ class Places:
     """Of a pack; the pivot unless given."""
     subwords: Path | None = None
     """A vocabulary that several packs share."""
-
-
-def described(job: Job) -> Model:
-    """The model whose languages, recipe and text a job has; `(59) @100k steps` has those of (59)."""
-    model = trained(job)
-    return models()[model.initial] if model.updates is not None and model.initial is not None else model
 
 
 def augmentation_of(job: Job) -> Spec | None:
@@ -73,10 +69,13 @@ def data_words(job: Job, profile: Profile) -> str:
     return words if data.filtered else f"{words}, without language ID"
 
 
-def base_config(profile: Profile, number: int, chain: Sequence[int], places: Places) -> TrainConfig:
-    """The base `number`: a stage for each model from the first to it."""
-    section = profile.base
-    views = [models()[one].data.view for one in chain]
+def base_config(profile: Profile, number: int, places: Places) -> TrainConfig:
+    """The base `number`: a stage for each model from the first to it, as the run has them in which it is a stage.
+
+    So (3) is the same, by itself or on the way to (4).
+    """
+    section, owner = profile.base, run_owner(number)
+    views = [models()[one].data.view for one in chain_of(owner)]
     stages = tuple(replace(stage, directions=(view,)) for stage, view in zip(section.stages, views, strict=False))
     config = TrainConfig(
         data=DataConfig(corpus=places.corpus, languages=profile.initial, pivot=profile.pivot, max_length=section.max_length),
@@ -84,7 +83,8 @@ def base_config(profile: Profile, number: int, chain: Sequence[int], places: Pla
         subwords=section.subwords,
         **_common(profile, section, stages, places, profile.seed),
     )
-    return _changed(config, profile, number)
+    config = _changed(config, profile, owner)
+    return replace(config, stages=config.stages[: len(chain_of(number))])
 
 
 def bilingual_config(profile: Profile, job: Job, places: Places) -> TrainConfig:
@@ -230,6 +230,11 @@ def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
     return without(config, "")
 
 
+def as_noted(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a training, without what was not noted yet when those of `before` were."""
+    return {key: value for key, value in now.items() if key in before or key not in NOTED_LATER}
+
+
 def settings_of(profile: Profile, job: Job) -> dict[str, Any]:
     """What a job's result depends on, beside text and base: a result that was made otherwise is another's."""
     nowhere = Places(run=Path("run"), corpus=Path("corpus"), base=Path("base"))
@@ -247,29 +252,16 @@ def settings_of(profile: Profile, job: Job) -> dict[str, Any]:
     kind = trains(job)
     assert job.model is not None
     if kind == "base":
-        config: dict[str, Any] = to_mapping(base_config(profile, job.model, chain_of(run_owner(job.model)), nowhere))
+        config: dict[str, Any] = to_mapping(base_config(profile, job.model, nowhere))
     elif kind == "bilingual":
         config = to_mapping(bilingual_config(profile, job, nowhere))
     elif kind == "pack":
         config = to_mapping(pack_config(profile, job, nowhere))
         config["data"].pop("partners")
+        config["base_dtype"] = profile.packs.base_dtype
         config["augmentation"] = (
             {"spec": str(spec), **to_mapping(profile.augmentation)} if (spec := augmentation_of(job)) else None
         )
     else:
         config = retrain_mapping(profile, job, nowhere)
     return {"training": deciding(config), "evaluation": evaluation}
-
-
-def chain_of(number: int) -> list[int]:
-    """The bases that come before a base, and it: (3), (4)."""
-    before = models()[number].initial
-    return [number] if before is None else [*chain_of(before), number]
-
-
-def run_owner(number: int) -> int:
-    """The base in whose run this one is a stage: that of (4) has (3) in it."""
-    for other in models().values():
-        if other.trains == "base" and other.initial == number:
-            return run_owner(other.id)
-    return number

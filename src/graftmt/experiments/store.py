@@ -15,16 +15,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from graftmt.configuration import differences
-from graftmt.data import Direction
 from graftmt.experiments.jobs import Job, directions_of, trains
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.runs import in_short
+from graftmt.experiments.settings import as_noted
 from graftmt.files import read_json, write_json
 
 Result = dict[str, Any]
@@ -38,6 +38,8 @@ class Store:
     """The folder of a profile's experiments."""
 
     folder: Path
+    _read: dict[Path, tuple[tuple[int, ...], Result]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Result files that were read, each with the marks of the file as it was then."""
 
     @property
     def is_empty(self) -> bool:
@@ -60,15 +62,22 @@ class Store:
 
     def read(self, job: Job) -> Result | None:
         """The result of a job; None where there is none, or where it failed."""
-        path = self.path(job)
-        if not path.is_file():
-            return None
-        result = read_json(path, "the result")
-        return None if result.get("failed") else result
+        result = self._file(self.path(job))
+        return None if result is None or result.get("failed") else result
 
     def failure(self, job: Job) -> str | None:
-        path = self.path(job)
-        return read_json(path, "the result").get("failed") if path.is_file() else None
+        result = self._file(self.path(job))
+        return None if result is None else result.get("failed")
+
+    def _file(self, path: Path) -> Result | None:
+        """What it holds, read again only where it has been replaced: lists and waits ask for all of them many times."""
+        if not path.is_file():
+            return None
+        stat = path.stat()
+        mark = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        if path not in self._read or self._read[path][0] != mark:
+            self._read[path] = mark, read_json(path, "the result")
+        return self._read[path][1]
 
     def failed_at(self, job: Job) -> int | None:
         """When it failed, by the clock of its file: whether before this process began, or since, in another one."""
@@ -88,19 +97,9 @@ class Store:
         if self.read(job) is None:
             write_json(self.path(job), result)
 
-    def missing(self, job: Job, profile: Profile) -> dict[str, list[Direction]]:
-        """Test set → directions that its result lacks; nothing of a job that is done."""
-        result = self.read(job)
-        wanted = directions_of(job, profile)
-        scores: Mapping[str, Any] = {} if result is None else result["scores"]
-        found = {
-            name: [one for one in wanted if str(one) not in scores.get(name, {}).get("directions", {})]
-            for name in profile.evaluation.sets
-        }
-        return {name: directions for name, directions in found.items() if directions}
-
     def is_done(self, job: Job, profile: Profile) -> bool:
-        return self.read(job) is not None and not self.missing(job, profile)
+        result = self.read(job)
+        return result is not None and is_whole(result, job, profile)
 
     def outstanding(self, jobs: Sequence[Job], profile: Profile) -> dict[Job, int | None]:
         """Jobs without a whole result → when they failed, if they did."""
@@ -118,16 +117,22 @@ class Store:
         """Kind of job → minutes that such jobs took here or, where there are none yet, that the profile says."""
         took: dict[str, list[float]] = {}
         for path in sorted((self.folder / "results").glob("*.json")):
-            result = read_json(path, "the result")
+            result = self._file(path) or {}
             if result.get("profile") == profile.name and result.get("seconds") and not result.get("failed"):
                 took.setdefault(str(result.get("trains")), []).append(sum(result["seconds"].values()) / 60)
         return {**profile.expected, **{kind: fmean(minutes) for kind, minutes in took.items()}}
 
 
+def is_whole(result: Result, job: Job, profile: Profile) -> bool:
+    """Whether it has every test set in every direction."""
+    wanted, scores = set(map(str, directions_of(job, profile))), result["scores"]
+    return all(name in scores and wanted <= scores[name]["directions"].keys() for name in profile.evaluation.sets)
+
+
 def other_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """What differs, for people; nothing where results may stand side by side."""
-    if not before.get("training"):  # nothing was trained, such as of a base that was given
-        now = {**now, "training": before.get("training")}
+    training = before.get("training")  # none of what was not trained here, such as a base that was given
+    now = {**now, "training": as_noted(now["training"], training) if training else training}
     both = before["evaluation"]["sets"].keys() & now["evaluation"]["sets"].keys()  # a test set more is no difference
     return in_short(differences(_with_sets(before, both), _with_sets(now, both)))
 

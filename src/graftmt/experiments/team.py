@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
@@ -42,7 +44,7 @@ class Team:
 def team(count: int, arguments: Sequence[str], logs: Path, say: Say) -> Iterator[Team]:
     """`count` processes in all, this one counted: the others run `graftmt` with these arguments.
 
-    They end with this one, which is to `wait` for them before; after an error or a signal they are asked to stop.
+    They end with this one, which is to `wait` for them before; after an error or a signal, SIGTERM too, they are asked to stop.
     """
     environments = list(environments_of(count, visible_gpus()))
     os.environ.update(environments[0])
@@ -50,6 +52,8 @@ def team(count: int, arguments: Sequence[str], logs: Path, say: Say) -> Iterator
         torch.set_num_threads(int(environments[0]["OMP_NUM_THREADS"]))  # which has been read by now
     found = Team()
     with ExitStack() as opened:
+        if count > 1:  # alone, a process has nobody to tell
+            opened.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _leave))
         try:
             for number, environment in enumerate(environments[1:], 2):
                 log = logs / f"process-{number}.log"
@@ -81,6 +85,11 @@ def environments_of(count: int, gpus: Sequence[str]) -> Iterator[Mapping[str, st
     for number in range(count):
         environment = {} if "OMP_NUM_THREADS" in os.environ or count == 1 else {"OMP_NUM_THREADS": threads}
         yield {**environment, "CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if len(gpus) > 1 and count > 1 else environment
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    """A signal as an exception, so that what is to be done at the end is done."""
+    raise SystemExit(128 + number)
 
 
 def _end(found: Team) -> None:

@@ -55,14 +55,12 @@ def agreements(tables: Iterable[Table], results: Results, paper: PaperFigures) -
     found = []
     tables = list(tables)
     own = {
-        (table.number, Quantity(name=c.name, languages=c.languages, split=c.split)): "chrf" if c.metric == "chrf" else "bleu"
+        (table.number, Quantity.of(column)): "chrf" if column.metric == "chrf" else "bleu"
         for table in tables
-        for c in table.columns
+        for column in table.columns
     }
     for table in tables:
-        quantities = {
-            Quantity(name=c.name, languages=c.languages, split=c.split) for c in table.columns if "delta" not in c.metric
-        }
+        quantities = {Quantity.of(column) for column in table.columns if "delta" not in column.metric}
         for quantity in sorted(quantities, key=lambda q: (q.split, q.languages, q.name)):
             for metric in METRICS:
                 elsewhere = any(q == quantity and m == metric for (number, q), m in own.items() if number != table.number)
@@ -98,7 +96,7 @@ def _pairs(
     return [
         (paper[row.system, quantity, metric], cell.scores[metric].mean)
         for row, cell in zip(rows, cells, strict=True)
-        if (row.system, quantity, metric) in paper and cell.directions == usual and results.on_main_base(cell) and cell.scores
+        if (row.system, quantity, metric) in paper and results.comparable(cell, usual)
     ]
 
 
@@ -226,8 +224,7 @@ def check_findings(
             not_run, otherwise = [], []
             for better, worse in finding.pairs:
                 first, second = (results.cell(system, quantity) for system in (better, worse))
-                known = first.state == second.state == "scored" and first.directions == second.directions
-                known = known and results.on_main_base(first) and results.on_main_base(second)
+                known = results.comparable(first, second.directions) and results.comparable(second, first.directions)
                 text = f"{name(better)} {'≥' if finding.slack else '>'} {name(worse)}"
                 if not known:
                     not_run.append(text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from graftmt.experiments.definitions import Model, System, Table
+from graftmt.experiments.definitions import Column, Model, System, Table
 from graftmt.experiments.reporting.results import METRICS, Metric, Result, Scores
 from graftmt.packs.parts import Side
 
@@ -41,6 +41,10 @@ class Quantity:
     name: str
     languages: tuple[str, ...] = ()
     split: str = "test"
+
+    @classmethod
+    def of(cls, column: Column) -> Quantity:
+        return cls(name=column.name, languages=column.languages, split=column.split)
 
     @property
     def label(self) -> str:
@@ -156,9 +160,12 @@ class Results:
         return [r for r in found if set(r.languages) == set(own)] or found
 
     def on_main_base(self, cell: Cell) -> bool:
-        """Whether it can be compared with most others."""
         number, fingerprint = cell.base
         return fingerprint is None or self.main_bases.get(number) == fingerprint
+
+    def comparable(self, cell: Cell, directions: Sequence[str]) -> bool:
+        """Whether it can be compared with an average over these: scored, on the base of most others."""
+        return cell.state == "scored" and cell.directions == directions and self.on_main_base(cell)
 
     def _is_of(self, result: Result, system: System, quantity: Quantity) -> bool:
         if system.model is None:
@@ -273,6 +280,5 @@ def paper_figures(tables: Iterable[Table]) -> PaperFigures:
                 if score is None or column.metric.endswith("-delta"):
                     continue
                 metric: Metric = "chrf" if column.metric == "chrf" else "bleu"
-                quantity = Quantity(name=column.name, languages=column.languages, split=column.split)
-                found.setdefault((row.system, quantity, metric), 100 * score if metric == "chrf" else score)
+                found.setdefault((row.system, Quantity.of(column), metric), 100 * score if metric == "chrf" else score)
     return found

@@ -140,7 +140,7 @@ def _entries(
     for table in tables:
         for row in table.rows:
             for column in table.columns:
-                quantity = Quantity(name=column.name, languages=column.languages, split=column.split)
+                quantity = Quantity.of(column)
                 if (
                     table.corpus in by_corpus
                     and (row.system, quantity, row.languages) not in seen
@@ -231,11 +231,7 @@ def _measured(systems: Sequence[System], quantity: Quantity, results: Results, r
     """What can be compared: on one base, over the same directions."""
     cells = {system: results.cell(system, quantity) for system in systems}
     usual = usual_directions(cells.values())
-    return {
-        system: cell.scores[report.metric].mean
-        for system, cell in cells.items()
-        if cell.state == "scored" and cell.directions == usual and results.on_main_base(cell)
-    }
+    return {system: cell.scores[report.metric].mean for system, cell in cells.items() if results.comparable(cell, usual)}
 
 
 def _points(trained: Mapping[System, float], zero_shot: Mapping[System, float]) -> dict[str, tuple[float, float]]:

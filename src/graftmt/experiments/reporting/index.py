@@ -84,7 +84,7 @@ def _headline_rows(
     rows = [(row, cells) for row, cells in rows if any(cell.state != "not run" for cell in cells)]
     usual = [usual_directions(cells[i] for _, cells in rows) for i in range(len(quantities))]
     best = [
-        max((_mean(report, cells[i]) for _, cells in rows if _comparable(results, cells[i], usual[i])), default=0.0)
+        max((_mean(report, cells[i]) for _, cells in rows if results.comparable(cells[i], usual[i])), default=0.0)
         for i in range(len(quantities))
     ]
     for row, cells in rows:
@@ -96,7 +96,7 @@ def _headline_rows(
             own = [*cell.notes, *other_directions(cell, usual[number])]
             notes += [note for note in own if note not in notes]
             marks = ",".join(str(notes.index(note) + 1) for note in own)
-            bold = is_best and _comparable(results, cell, usual[number])
+            bold = is_best and results.comparable(cell, usual[number])
             figures.append((f"**{text}**" if bold else text) + (f"<sup>{marks}</sup>" if marks else ""))
         sizes = sorted({result.parameters for result in cells[0].results if result.parameters})
         seconds = [s for result in cells[0].results if (s := result.training_seconds) is not None and not result.failed]
@@ -104,10 +104,6 @@ def _headline_rows(
         size = ", ".join(map(millions, sizes)) or DASH
         steps = updates_text(result for result in cells[0].results if not result.failed)
         yield f"| {row.system.model} | {escape(row.label)} | {size} | {' | '.join(figures)} | {steps} | {spent} |"
-
-
-def _comparable(results: Results, cell: Cell, usual: Sequence[str]) -> bool:
-    return results.on_main_base(cell) and cell.directions == usual
 
 
 def _mean(report: Report, cell: Cell) -> float:

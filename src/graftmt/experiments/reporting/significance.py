@@ -168,11 +168,7 @@ class Tests:
         ]
         cells = {number: self.results.cell(System(model=number), quantity) for number in numbers}
         usual = usual_directions(cells.values())
-        return {
-            number: cell
-            for number, cell in cells.items()
-            if cell.state == "scored" and cell.results and self.results.on_main_base(cell) and cell.directions == usual
-        }
+        return {number: cell for number, cell in cells.items() if cell.results and self.results.comparable(cell, usual)}
 
     def best(self, quantity: Quantity) -> int | None:
         """By mean chrF; of equals the first."""

@@ -89,7 +89,7 @@ class Placed:
 
     @property
     def quantity(self) -> Quantity:
-        return Quantity(name=self.column.name, languages=self.column.languages, split=self.column.split)
+        return Quantity.of(self.column)
 
     @property
     def metric(self) -> Metric:
@@ -179,11 +179,9 @@ class _BlockMaker:
 
     def _best(self, column: int, metric: Metric) -> str | None:
         """As text, so that figures that read the same are both bold; only what can be compared takes part."""
-        found = [cells[column].scores[metric].mean for _, cells in self.rows if self._comparable(column, cells[column])]
+        cells = [found[column] for _, found in self.rows]
+        found = [cell.scores[metric].mean for cell in cells if self.results.comparable(cell, self.usual[column])]
         return f"{max(found):.1f}" if len(found) > 1 else None
-
-    def _comparable(self, column: int, cell: Cell) -> bool:
-        return cell.state == "scored" and self.results.on_main_base(cell) and cell.directions == self.usual[column]
 
     def block(self) -> Block:
         headings = [Heading(name="source", text=True), Heading(name="target", text=True), Heading(name="route", text=True)]
@@ -279,7 +277,7 @@ class _BlockMaker:
                     yield Field(text=f"{spread.mean:+.0f}", notes=notes)
                     continue
                 best = self.best[number, metric_named(name)]
-                bold = best == f"{spread.mean:.1f}" and self._comparable(number, cell)
+                bold = best == f"{spread.mean:.1f}" and self.results.comparable(cell, self.usual[number])
                 yield Field(text=spread_text(spread, cell.seeds), bold=bold, notes=notes)
 
     def _cell_notes(self, number: int, cell: Cell) -> Iterator[str]:
