@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from graftmt.errors import GraftError
 
@@ -173,13 +173,13 @@ def _clear(place: Path, path: Path) -> None:
                 inside.unlink(missing_ok=True)
 
 
-def _lock(handle: BinaryIO) -> bool:
+def _lock(handle: IO[Any], *, wait: bool = False) -> bool:
     """Locks a file until it is closed or its process is killed; False where the file system has no locks.
 
-    Where another process has it, that is a BlockingIOError.
+    Where another process has it, that is a BlockingIOError, unless it may `wait`.
     """
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         raise
     except OSError:
@@ -195,11 +195,14 @@ def _synchronise(path: Path) -> None:
 
 @contextmanager
 def exclusive(folder: Path, what: str) -> Iterator[None]:
-    """Holds `folder` for this process alone; a second one is told so instead of spoiling the work of the first."""
+    """Holds `folder` for this process alone; a second one is told so instead of spoiling the work of the first.
+
+    Where there are no locks, nobody is told, and the work goes on.
+    """
     make_folder(folder)
     with (folder / ".lock").open("w") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle)
         except BlockingIOError:
             raise GraftError(f"{what} {folder} is in use by another process; wait for it, or use another folder.") from None
         yield  # the lock goes with the file handle, also when the process is killed
@@ -214,11 +217,13 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     make_folder(path.parent)
     with path.open("a") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            free = True
+            locked = _lock(handle, wait=wait)
         except BlockingIOError:
-            free = False
-        yield free  # as of `exclusive`, the lock goes with the file handle
+            yield False
+            return
+        if not locked:
+            raise GraftError(f"the file system of {path.parent} has no locks, by which processes share work; use another.")
+        yield True  # as of `exclusive`, the lock goes with the file handle
 
 
 def write_text(path: Path, text: str, *, tidy: bool = True) -> None:

@@ -339,6 +339,7 @@ def test_what_a_continued_pack_keeps_cannot_be_changed(continued, options: list[
         (["--recipe", "(14)", "--side", "both"], "(14) is a source pack, and this one is a target pack"),
         (["--recipe", "38"], "no incremental model (38)"),
         (["--recipe", "19"], "--recipe 'embed + enc-adapters-all(512)' --augment 1000-bt."),
+        (["--recipe", "106"], "--recipe 'embed + enc-first-layer + init:alignment' --augment 1000-bt."),
         (["--recipe", "16"], "--recipe 'embed + enc-adapters-all(512)' --augment multi-aligned."),
         (["--recipe", "63"], "differs from it in the text, AR-EN without lang ID filtering. Write --recipe 'embed'."),
         (["--recipe", "12 + enc-norm"], "'12' is a number; write the components of that model"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 import graftmt as package
-from graftmt.cli.app import app, calm_threads, flowing
+from graftmt.cli.app import app, calm_threads, flowing, main
 
 COMMANDS = [command.name for command in app.registered_commands]
 
@@ -100,6 +101,49 @@ def test_threads_that_wait_do_not_spin_for_long_unless_one_has_chosen(monkeypatc
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")
     calm_threads()
     assert "GOMP_SPINCOUNT" not in os.environ
+
+
+@pytest.mark.parametrize("chosen", [None, "max_split_size_mb:64"])
+def test_memory_of_a_gpu_is_shared_out_as_training_wants_it_unless_one_has_chosen(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None
+) -> None:
+    name = "PYTORCH_CUDA_ALLOC_CONF"
+    monkeypatch.setenv(name, "")  # so that it is put back
+    monkeypatch.setenv(name, chosen) if chosen else monkeypatch.delenv(name)
+    monkeypatch.setattr(sys, "argv", ["graftmt", "--version"])
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ[name] == (chosen or "expandable_segments:True")
+
+
+INTERRUPTED = """
+import sys, time
+import graftmt.cli.inspect as inspect
+from graftmt.cli import app
+
+def slow(*_):
+    print("ready", flush=True)
+    time.sleep(60)
+
+if sys.argv.pop(1) == "typer":  # which makes an exit code of it
+    inspect.describe = slow
+else:
+    app.app = slow
+sys.argv = ["graftmt", "inspect", "x"]
+app.main()
+"""
+
+
+@pytest.mark.parametrize("way", ["typer", "plain"])
+def test_an_interrupted_command_says_so(way: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])}
+    command = [sys.executable, "-c", INTERRUPTED, way]
+    with subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[1] == "graftmt: interrupted\n"
+    assert process.returncode == 130
 
 
 def test_that_is_settled_before_torch_is_imported() -> None:

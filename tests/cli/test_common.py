@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.cli.common import parse_packs
+from graftmt.cli.common import items, numbers, parse_packs
 from graftmt.errors import ConfigError, GraftError
 from graftmt.packs import load_pack, save_pack
 from graftmt.translator import Translator
+
+
+def test_lists_with_commas_may_have_blanks_and_gaps() -> None:
+    assert items("en, fr,,de ", "el") == ["en", "fr", "de", "el"]
+    assert items() == items("") == items(" , ") == []
+    assert numbers("3, 2,2", "--tables") == [3, 2, 2]
+    for text in ("2,b", "-1", "1.5", "²"):
+        with pytest.raises(ConfigError, match=rf"--tables '{text}': '.*' is no number; write numbers with commas, such as 2,3"):
+            numbers(text, "--tables")
 
 
 def test_without_names_packs_are_paths(grafted) -> None:

@@ -41,6 +41,12 @@ def test_lines_are_what_the_tokenizer_gives(corpus: Corpus, tokenizer: Tokenizer
         assert text.lengths.tolist() == [len(tokens) for tokens in expected]
 
 
+def test_what_was_tokenised_is_known_by_the_keys_of_its_files(corpus: Corpus, tokenizer: Tokenizer, folder: Path) -> None:
+    keys = [cache.cache_key(path, tokenizer) for path in corpus.files.values()]
+    assert tokenize(corpus, tokenizer, folder).content == " ".join(keys)
+    assert set(keys) == entries(folder)
+
+
 def test_ids_are_mapped_and_not_loaded(corpus: Corpus, tokenizer: Tokenizer, folder: Path) -> None:
     for text in tokenize(corpus, tokenizer, folder).texts.values():
         assert isinstance(text.ids, np.memmap)

@@ -1,8 +1,7 @@
-"""A table shows the same cells in all three outputs, whatever characters they hold."""
+"""A table shows the same cells in both outputs, whatever characters they hold."""
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 
@@ -56,15 +55,6 @@ def test_markdown_states_the_alignment() -> None:
     assert "| :--- | :---: | ---: |" in AWKWARD.markdown()
 
 
-def test_tsv_is_read_back_with_one_field_per_column() -> None:
-    lines = AWKWARD.tsv().splitlines()
-    rows = list(csv.reader([line for line in lines if not line.startswith("#")], delimiter="\t"))
-    assert rows[0] == ["name", "in|out", "value"]
-    assert rows[1] == ["a|b", "<unk>", "1.0"]
-    assert all(len(row) == 3 for row in rows)
-    assert lines[-1] == "# made | by hand"
-
-
 def test_rich_shows_cells_as_they_are() -> None:
     text = terminal(AWKWARD)
     for cell in ("Odd | cells", "a|b", "<unk>", "[bold]x[/bold]", "made | by hand"):
@@ -92,7 +82,7 @@ def test_the_score_table_holds_directions_averages_and_signatures() -> None:
         ("all, mean of 3 directions", "", "20.0", "40.0"),
     )
     assert table.notes == ("BLEU tok:13a", "chrF nc:6")
-    for rendered in (table.markdown(), table.tsv(), terminal(table)):
+    for rendered in (table.markdown(), terminal(table)):
         assert "BLEU tok:13a" in rendered
 
 

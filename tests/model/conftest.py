@@ -34,9 +34,9 @@ def randomise() -> Callable[[nn.Module], None]:
 def make_model(randomise: Callable[[nn.Module], None]) -> Callable[..., Transformer]:
     """A small random model in evaluation mode; arguments are changes to its configuration."""
 
-    def make_model(rows: int = VOCABULARY, target_rows: int | None = None, **changes: Any) -> Transformer:
+    def make_model(**changes: Any) -> Transformer:
         shape = {"model_dim": 32, "ffn_dim": 48, "heads": 4, "encoder_layers": 2, "decoder_layers": 3}
-        model = Transformer.build(ModelConfig(**{**shape, **changes}), rows, target_rows)
+        model = Transformer.build(ModelConfig(**{**shape, **changes}), VOCABULARY)
         randomise(model)
         return model.eval()
 

@@ -6,15 +6,18 @@ import json
 import re
 import resource
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.training.checkpoints import Checkpoints, RunState, way_out
+from graftmt.training.configuration import ValidationConfig
 from graftmt.training.journal import Journal
 
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
@@ -186,15 +189,66 @@ def test_the_newest_checkpoints_are_kept_and_stages_count_before_steps(tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stage2-step00000003", "stage2-step00000020"]
 
 
-def test_a_half_written_checkpoint_is_never_seen_and_swept_up(tmp_path: Path, small) -> None:
+class Killed(BaseException):
+    """In place of a kill: nothing is saved, and with `killed` nothing tidied up."""
+
+
+@contextmanager
+def killed(monkeypatch: pytest.MonkeyPatch, moment: str, when: Callable[..., bool]) -> Iterator[None]:
+    """As a kill would, the block ends at the first call of `moment` of which `when` is true."""
+    module, _, name = moment.rpartition(".")
+    real = getattr(sys.modules[module], name)
+
+    def call(*arguments: Any) -> Any:
+        if when(*arguments):
+            raise Killed
+        return real(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(moment, call)
+        patch.setattr("graftmt.files._clear", lambda place, path: None)
+        yield
+
+
+def test_a_half_written_checkpoint_is_never_seen_and_swept_up(tmp_path: Path, small, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoints = Checkpoints(tmp_path, keep=2)
     checkpoints.save(RunState(step=5), *small, {}, "")
-    half = tmp_path / ".stage1-step00000010.abc.tmp"
-    half.mkdir()
-    (half / "model.safetensors").write_bytes(b"half")
+    with killed(monkeypatch, "os.replace", lambda source, target: Path(source).name == "new"):
+        checkpoints.save(RunState(step=10), *small, {}, "")
+    assert len(list(tmp_path.iterdir())) == 2
     assert checkpoints.latest() == tmp_path / "stage1-step00000005"
     checkpoints.sweep()
     assert [path.name for path in tmp_path.iterdir()] == ["stage1-step00000005"]
+
+
+def test_a_best_that_had_stepped_aside_when_its_process_was_killed_comes_back(
+    tmp_path: Path, small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints.save_best(0, small[0], {"step": 1000})
+    with killed(monkeypatch, "os.replace", lambda source, target: (Path(source).parent / "old").exists()):
+        checkpoints.save_best(0, small[0], {"step": 2000})
+    assert not checkpoints.best(0).exists()
+    checkpoints.sweep()
+    assert [path.name for path in tmp_path.iterdir()] == ["stage1-best"]
+    assert checkpoints.read_best(0) == {"step": 1000}
+
+
+@pytest.mark.parametrize(
+    ("score", "step", "adopted"),
+    [(-5.0, 10, (-4.0, 18)), (-3.0, 20, (-4.0, 18)), (-4.1, 18, (-4.1, 18)), (None, 0, (None, 0))],
+    ids=["of an earlier one", "of a later one", "of this one", "none yet"],
+)
+def test_the_best_of_a_run_that_goes_on_is_the_one_that_is_stored(
+    tmp_path: Path, small, score: float | None, step: int, adopted: tuple[float | None, int]
+) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    state = RunState(step=17, best_score=score, best_step=step)
+    checkpoints.adopt_best(state, ValidationConfig())  # nothing is stored
+    assert (state.best_score, state.best_step) == (score, step)
+    checkpoints.save_best(0, small[0], {"step": 18, "loss": 4.0})
+    checkpoints.adopt_best(state, ValidationConfig())
+    assert (state.best_score, state.best_step) == adopted
 
 
 def test_a_checkpoint_gives_back_the_very_bits(tmp_path: Path, small) -> None:

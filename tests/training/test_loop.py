@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from graftmt.errors import TrainingError
 from graftmt.training import TrainConfig
+from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.journal import read_log
 from graftmt.training.loop import Trainer
 from graftmt.training.optimization import learning_rate, make_optimizer, smoothed_loss
@@ -184,6 +185,68 @@ def test_the_best_checkpoint_is_the_best_and_the_base_is_made_of_it(
     assert not same(weights(best), weights(checkpoint(config, 1, 10)))
 
 
+class Killed(BaseException):
+    """In place of a kill: nothing is saved."""
+
+
+def killed_after(step: int, losses: dict[int, float]) -> type[Trainer]:
+    """A trainer that is killed after so many updates, whose validations give these losses at these steps."""
+
+    class Scripted(Trainer):
+        def _scores(self, state: RunState) -> dict[str, Any]:
+            return {**super()._scores(state), "loss": losses[state.step]}
+
+        def _update(self, *arguments: Any) -> Any:
+            if arguments[2] == step:
+                raise Killed
+            return super()._update(*arguments)
+
+    return Scripted
+
+
+def last_state(run: Path) -> dict[str, Any]:
+    latest = Checkpoints(run / "checkpoints", 1).latest()
+    assert latest is not None
+    return {**json.loads((latest / "state.json").read_text(encoding="utf-8"))["state"], "seconds": 0}
+
+
+def test_killed_after_the_best_was_stored_a_run_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, one_stage, train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Between the checkpoint at 10 and the kill there is a validation that brings nothing, and two that do. Those that are gone
+    # through again do not count towards patience, which ends the stage at 20.
+    losses = {2: 9.0, 4: 8.0, 6: 7.0, 8: 6.0, 10: 5.0, 12: 5.5, 14: 4.0, 16: 3.0, 18: 3.5, 20: 3.2}
+    options = ("validation.every=2", "checkpoint_every=10", "stages.0.patience=2", "validation.translate=false")
+    whole, again = (one_stage(tmp_path / name, *options) for name in ("whole", "again"))
+    monkeypatch.setattr("graftmt.training.run.Trainer", killed_after(99, losses))
+    train(whole)
+    monkeypatch.setattr("graftmt.training.run.Trainer", killed_after(17, losses))
+    with pytest.raises(Killed):
+        train(again)
+    monkeypatch.setattr("graftmt.training.run.Trainer", killed_after(99, losses))
+    assert "going on from stage1-step00000010" in train(again)
+    assert last_state(again.run) == last_state(whole.run)
+    assert (last_state(whole.run)["step"], last_state(whole.run)["best_step"]) == (20, 16)
+    assert same(weights(again.run / "base"), weights(whole.run / "base"))
+
+
+@pytest.mark.parametrize("metric", ["loss", "chrf"])
+def test_a_card_names_the_weights_that_are_stored_though_a_validation_comes_out_otherwise_the_second_time(
+    tmp_path: Path, one_stage, train, monkeypatch: pytest.MonkeyPatch, metric: str
+) -> None:
+    config = one_stage(tmp_path / "run", "validation.every=8", "checkpoint_every=10", f"validation.metric={metric}")
+    script_validation(monkeypatch, [5.0, 4.0])
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr("graftmt.training.run.Trainer", killed_after(17, {8: 5.0, 16: 4.0}))
+        train(config)
+    script_validation(monkeypatch, [6.0, 7.0])  # such as on another device
+    assert "going on from stage1-step00000010" in train(config)
+    card = json.loads((config.run / "base" / "base.json").read_text(encoding="utf-8"))["card"]
+    best = json.loads((config.run / "checkpoints" / "stage1-best" / "best.json").read_text(encoding="utf-8"))
+    assert card["validation"] == best
+    assert (best["step"], best["loss"]) == (16, 4.0)
+
+
 def test_patience_ends_a_stage_and_a_run_that_goes_on_knows_it(
     tmp_path: Path, short_config, train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,16 +318,21 @@ def infinite_gradient(model: Any, loss: torch.Tensor) -> torch.Tensor:
     [(infinite_loss, 7, "a loss of inf"), (infinite_gradient, 10, "weights that are not finite")],
 )
 def test_what_is_not_finite_stops_the_run_and_names_the_lines(
-    tmp_path: Path, one_stage, train, customise_trainer, toy_corpus: Path, poison: Any, step: int, problem: str
+    tmp_path: Path,
+    one_stage,
+    train,
+    customise_trainer,
+    toy_corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    poison: Any,
+    step: int,
+    problem: str,
 ) -> None:
     bad = PoisonAt(step, 2, poison)
     trainers: list[Trainer] = []
 
-    def poisoned(trainer: Trainer) -> None:
-        trainer.loss_function = bad
-        trainers.append(trainer)
-
-    customise_trainer(poisoned)
+    customise_trainer(trainers.append)
+    monkeypatch.setattr("graftmt.training.loop.smoothed_loss", bad)
     # Losses are looked at every ten steps only, so step 7 is found out at step 10.
     config = one_stage(tmp_path / "run", "log_every=10", "validation.every=10", "stages.0.clip_norm=0")
     with pytest.raises(TrainingError, match=f"step {step} of stage 'first' gave {problem}.*stage1-step00000005"):
@@ -284,7 +352,7 @@ def test_what_is_not_finite_stops_the_run_and_names_the_lines(
     assert all(tensor.isfinite().all() for tensor in weights(kept[0]).values())
 
     # Where the cause was outside (a broken GPU, say), the same command goes on from there.
-    customise_trainer(lambda trainer: None)
+    monkeypatch.undo()
     assert "going on from stage1-step00000005" in train(config)
     assert (config.run / "base" / "base.json").is_file()
 

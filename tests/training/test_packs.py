@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import warnings
@@ -15,6 +16,7 @@ import torch
 
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
+from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.packs import Pack, load_pack, save_pack
 from graftmt.training import PackConfig, Stopped, SubwordConfig, ValidationConfig, train_pack
@@ -35,6 +37,20 @@ def base(graft_base: Callable[..., Path]) -> Base:
 
 def tensors(pack: Pack) -> dict[str, bytes]:
     return {name: parameter.detach().numpy().tobytes() for name, parameter in pack.parameters.items()}
+
+
+def test_the_fingerprint_of_the_text_is_that_of_earlier_versions(
+    tmp_path: Path, base: Base, graft_config, graft_corpus: Path
+) -> None:
+    """So that runs begun with them go on."""
+    train, valid = (Corpus.open(graft_corpus, split) for split in ("train", "valid"))
+    config = graft_config(tmp_path / "run", "source", partners=("fr", "en"))
+    job = prepare_pack(config, base, train, valid, quiet=True, say=lambda text: None)
+    tokenizers = {**dict.fromkeys(base.languages, base.tokenizer), "el": job.pack.tokenizer}
+    digest = hashlib.sha256(f"{base.fingerprint}  {job.pack.recipe}".encode())
+    for corpus, names in ((train, ["el", "fr", "en"]), (valid, ["el", "en", "fr", "ru"])):  # ru is watched
+        digest.update(" ".join(cache_key(corpus.files[name], tokenizers[name]) for name in names).encode())
+    assert job.prepared.data == digest.hexdigest()
 
 
 # What a run gives

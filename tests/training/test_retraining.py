@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -17,13 +18,14 @@ from safetensors.torch import load_file
 
 from graftmt.base import Base
 from graftmt.configuration import apply_overrides, to_mapping
-from graftmt.data import Direction
+from graftmt.data import Corpus, Direction
+from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError
 from graftmt.model import ModelConfig, Transformer
 from graftmt.training import RetrainConfig, Stopped, retrain_base
 from graftmt.training.drift import Drift
 from graftmt.training.journal import read_log
-from graftmt.training.retrain_request import check, is_new, retrain_config, retrain_directions
+from graftmt.training.retrain_request import check, is_new, retrain_config, retrain_directions, validation_text
 from graftmt.training.retraining import (
     BY_ROW,
     RetrainJob,
@@ -326,6 +328,30 @@ def test_new_directions_learn_and_the_drift_of_old_ones_is_measured(finished) ->
     assert sum(text.split()[:2] in (["en-el", "new"], ["el-en", "new"]) for text in said) == 2
 
 
+def test_a_metric_of_translations_measures_the_drift_in_it_too(tmp_path: Path, config) -> None:
+    chosen = config(tmp_path / "run", "validation.metric=chrf", "validation.translate=false", "stages.0.steps=1")
+    said = retrain(chosen)
+    drift = Base.load(chosen.run / "base").card["drift"]
+    for entry in drift.values():
+        assert "chrf" in entry["start"] and "chrf" in entry["end"]
+        assert (entry["base"] is None) == entry["new"]
+    assert any(text.startswith("chrF ") for text in said)
+
+
+@pytest.mark.parametrize("override", ["stages.0.label_smoothing=0.3", "data.max_length=20", "validation.lines=5"])
+def test_what_was_measured_before_otherwise_is_measured_again(
+    tmp_path: Path, config, monkeypatch: pytest.MonkeyPatch, override: str
+) -> None:
+    """Before the first checkpoint the options may still change."""
+    marks = []
+    with monkeypatch.context() as patch:
+        patch.setattr("graftmt.training.retraining.run_stages", lambda *_, **__: (_ for _ in ()).throw(Stopped("enough", 0)))
+        for overrides in ([], [override]):
+            retrain(config(tmp_path / "run", *overrides))
+            marks.append(json.loads((tmp_path / "run" / "before.json").read_text(encoding="utf-8"))["of"])
+    assert marks[0] != marks[1]
+
+
 def test_the_table_shows_change_against_the_base_or_the_start() -> None:
     base, start, end = {"en-fr": {"chrf": 50.0}}, {"en-fr": {"chrf": 40.0}, "en-el": {"chrf": 1.0}}, {}
     end = {"en-fr": {"chrf": 48.5}, "en-el": {"chrf": 21.0}}
@@ -372,6 +398,17 @@ def test_a_base_may_move_but_not_be_another_one_when_a_run_goes_on(
     said = retrain(config(run, "validation.lines=0", f"base={moved}"))
     assert any("going on" in text for text in said)
     assert Base.load(run / "base").card["drift"] is None
+
+
+def test_the_fingerprint_of_the_text_is_that_of_earlier_versions(tmp_path: Path, config) -> None:
+    """So that runs begun with them go on."""
+    chosen = config(tmp_path / "run")
+    base, job = job_of(chosen)
+    valid, _ = validation_text(chosen, ALL)
+    digest = hashlib.sha256(f"{base.fingerprint} retrain ".encode())
+    for corpus in (Corpus.open(chosen.data.corpus, "train", ALL), valid):
+        digest.update(" ".join(cache_key(path, job.start.tokenizer) for path in corpus.files.values()).encode())
+    assert job.prepared.data == digest.hexdigest()
 
 
 def test_several_languages_at_once(tmp_path: Path, config) -> None:

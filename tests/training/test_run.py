@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import warnings
@@ -17,6 +18,7 @@ from safetensors.torch import load_file
 from graftmt.base import Base
 from graftmt.configuration import from_mapping, load_yaml
 from graftmt.data import Corpus
+from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.files import exclusive
 from graftmt.text import Subwords
@@ -96,6 +98,31 @@ def test_before_the_first_checkpoint_another_vocabulary_is_made_where_the_option
     assert (run / "subwords.model").stat().st_mtime_ns == made  # kept
     second = prepare(one_stage(run, "subwords.merges=30"), **silent).codec
     assert len(second) == len(first) + 10
+
+
+def test_the_fingerprint_of_the_text_is_that_of_earlier_versions_and_reads_each_file_once(
+    tmp_path: Path, uninterrupted: Path, one_stage, toy_corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that runs begun with them go on."""
+    config = one_stage(tmp_path / "run", f"subwords.model={uninterrupted / 'subwords.model'}")
+    silent: dict[str, Any] = {"quiet": True, "say": lambda text: None}
+    tokenizer = prepare(config, **silent).codec
+    keys = [
+        " ".join(cache_key(path, tokenizer) for path in Corpus.open(toy_corpus, split).files.values())
+        for split in ("train", "valid")
+    ]
+    read: list[Path] = []
+
+    opened = Path.open
+
+    def counting(path: Path, *arguments: Any, **options: Any) -> Any:
+        read.append(path)
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", counting)
+    assert prepare(config, **silent).data == hashlib.sha256("".join(keys).encode()).hexdigest()
+    text = [path.name for path in read if path.name.startswith("train.")]
+    assert len(set(text)) == len(text) == 4
 
 
 def test_a_given_vocabulary_is_used_as_it_is(tmp_path: Path, uninterrupted: Path, one_stage, train) -> None:

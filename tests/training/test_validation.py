@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from graftmt.assessment.directions import evaluate_directions
-from graftmt.data import Corpus, Direction
+from graftmt.data import Corpus, Direction, tokenize_corpus
 from graftmt.decoding import SearchOptions
 from graftmt.errors import DataError
 from graftmt.training.journal import read_log
 from graftmt.training.optimization import smoothed_loss
+from graftmt.training.validation import Validator
 from graftmt.translator import Translator
 
 
@@ -55,6 +57,32 @@ def test_without_translating_there_is_the_loss_alone(tmp_path: Path, one_stage, 
     event = next(event for event in read_log(config.run / "log.jsonl") if event["event"] == "validation")
     assert "loss" in event
     assert not {"bleu", "chrf"} & event.keys()
+
+
+def test_a_line_that_is_too_long_leaves_the_batches_of_the_others_as_they_are(
+    tmp_path: Path, toy_run: Path, toy_corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = Translator(toy_run / "base").base
+    batches: list[int] = []
+
+    def counting(model: Any, source: torch.Tensor, *arguments: Any) -> torch.Tensor:
+        batches.append(len(source))
+        return smoothed_loss(model, source, *arguments)
+
+    monkeypatch.setattr("graftmt.training.validation.smoothed_loss", counting)
+    for name, extra in (("plain", []), ("long", [1000])):
+        corpus = tmp_path / name
+        corpus.mkdir()
+        for language in ("en", "xa"):
+            lines = (toy_corpus / f"valid.{language}.txt").read_text(encoding="utf-8").splitlines()[:10]
+            lines += [" ".join(lines[:1] * times) for times in extra]
+            (corpus / f"valid.{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        found = Corpus.open(corpus, "valid")
+        tokenized = tokenize_corpus(found, base.tokenizer, tmp_path / "cache", quiet=True)
+        directions = [Direction("en", "xa")]
+        validator = Validator.open(found, tokenized, base.tokenizer, directions, lines=99, max_length=256)
+        validator.validate(base.model, smoothing=0.1, precision="fp32", translate=False)
+    assert batches == [10, 10]
 
 
 def test_validation_lines_that_are_all_too_long_are_an_error(tmp_path: Path, one_stage, train, toy_corpus: Path) -> None:

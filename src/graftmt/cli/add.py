@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, FreshRun, Minutes, show_samples, speaker, stoppable
+from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, FreshRun, Minutes, items, show_samples, speaker, stoppable
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def add(
     from graftmt.training import Stopped
     from graftmt.training.distribution import processes
 
-    names = tuple(name.strip() for name in languages.split(",") if name.strip())
+    names = tuple(items(languages))
     sides = choose_sides(side, parent)
     both = len(sides) > 1
     say = speaker(quiet)
@@ -147,7 +147,7 @@ def add(
             side=one,
             valid=tuple(valid or ()),
             test=tuple(test or ()),
-            partners=tuple(name.strip() for name in partners.split(",") if name.strip()) if partners is not None else None,
+            partners=tuple(items(partners)) if partners is not None else None,
             recipe=None if recipe is None else paper_recipe(recipe, one),
             run=run / one if run and both else run,
             output=_beside(output, one) if output and both else output,

@@ -7,7 +7,7 @@ import io
 import os
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -92,6 +92,11 @@ def calm_threads() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
+def spare_memory() -> None:
+    """As `set_up_torch` has it for training, but before a base is loaded: torch reads it with the first tensor on a GPU."""
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+
+
 def leave_together(code: object) -> None:
     """One of several processes of `torchrun` ends here, with all its work done and saved: torch's own end of a process now and
     then aborts over a thread of a process group ("terminate called without an active exception")."""
@@ -101,9 +106,15 @@ def leave_together(code: object) -> None:
         os._exit(code or 0)
 
 
+def interrupted() -> NoReturn:
+    print("graftmt: interrupted", file=sys.stderr)
+    sys.exit(130)
+
+
 def main() -> None:
     """Errors a user can meet are one paragraph and exit code 1; a traceback comes with --debug alone."""
     calm_threads()
+    spare_memory()
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")  # it may stand anywhere, also after the command
@@ -132,8 +143,9 @@ def main() -> None:
         if isinstance(leaving.__context__, BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141)
+        if isinstance(getattr(leaving.__context__, "__cause__", None), KeyboardInterrupt):  # what typer makes of it
+            interrupted()
         leave_together(leaving.code)
         raise
     except KeyboardInterrupt:
-        print("graftmt: interrupted", file=sys.stderr)
-        sys.exit(130)
+        interrupted()

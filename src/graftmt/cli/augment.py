@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, BatchTokens, Beam, Device, Packs, Precision, Quiet, parse_packs, speaker
+from graftmt.cli.common import (
+    AsJson,
+    BaseFolder,
+    BatchTokens,
+    Beam,
+    Device,
+    Packs,
+    Precision,
+    Quiet,
+    items,
+    parse_packs,
+    speaker,
+)
 
 if TYPE_CHECKING:
     from graftmt.augmentation import AugmentResult
@@ -95,14 +107,14 @@ def augment(
     from graftmt.augmentation import augment as run
 
     options = AugmentOptions(
-        new=tuple(_names(languages)),
+        new=tuple(items(languages)),
         base=base,
         train=tuple(train),
         spec=spec,
         output=output,
         teacher=teacher,
         packs=parse_packs(packs),
-        languages=None if only is None else tuple(_names(only)),
+        languages=None if only is None else tuple(items(only)),
         pivot=pivot,
         beam=beam,
         seed=seed,
@@ -121,10 +133,6 @@ def augment(
         print(json.dumps(result.to_dict(), ensure_ascii=False))
     else:
         show(result, options.new, base)
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def show(result: AugmentResult, new: tuple[str, ...], base: Path) -> None:

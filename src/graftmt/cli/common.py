@@ -68,15 +68,28 @@ PrintConfig = Annotated[
 ]
 
 
+def items(*texts: str) -> list[str]:
+    """What stands between the commas of one text or several."""
+    return [item.strip() for text in texts for item in text.split(",") if item.strip()]
+
+
+def numbers(text: str, option: str) -> list[int]:
+    """The same, where each item is a number from 0; `option` is where it was given."""
+    for item in (found := items(text)):
+        if not (item.isascii() and item.isdecimal()):
+            raise ConfigError(f"{option} {text!r}: {item!r} is no number; write numbers with commas, such as 2,3.")
+    return list(map(int, found))
+
+
 def parse_packs(values: list[str] | None) -> dict[str, Path] | list[Path]:
     """What --packs means: paths, or names with paths where any has a name."""
-    items = [item.strip() for value in values or [] for item in value.split(",") if item.strip()]
-    if not any("=" in item and not Path(item).exists() for item in items):
-        paths = [Path(item) for item in items]
+    given = items(*(values or ()))
+    if not any("=" in item and not Path(item).exists() for item in given):
+        paths = [Path(item) for item in given]
         _check_no_folder_of_packs(paths)
         return paths
     named: dict[str, Path] = {}
-    for item in items:
+    for item in given:
         name, equals, path = item.partition("=")
         has_name = bool(equals) and not Path(item).exists()
         path = path if has_name else item

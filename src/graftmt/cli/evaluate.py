@@ -23,6 +23,7 @@ from graftmt.cli.common import (
     SourcePack,
     TargetPack,
     Tokenize,
+    items,
     parse_packs,
 )
 
@@ -126,7 +127,7 @@ def evaluate(
         ),
         tokenize=tokenize,
         pivot=pivot,
-        new=None if new is None else tuple(code.strip() for code in new.split(",") if code.strip()),
+        new=None if new is None else tuple(items(new)),
         desegment=desegment,
         off_target=off_target,
         output=output,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graftmt.cli import experiment_report
-from graftmt.cli.common import AsJson, Minutes, Quiet, speaker
+from graftmt.cli.common import AsJson, Minutes, Quiet, items, numbers, speaker
 from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_refusal, show_rows
 from graftmt.errors import ConfigError
 
@@ -255,11 +255,11 @@ def _request(
     from graftmt.experiments.planning import Request
 
     request = Request(
-        tables=_integers(tables, "--tables"),
-        figures=_integers(figures, "--figures"),
-        rows=tuple(_items(rows)),
-        languages=None if languages is None else tuple(_items(languages)),
-        seeds=_integers(seeds, "--seeds"),
+        tables=tuple(dict.fromkeys(numbers(tables or "", "--tables"))),
+        figures=tuple(dict.fromkeys(numbers(figures or "", "--figures"))),
+        rows=tuple(dict.fromkeys(items(rows or ""))),
+        languages=None if languages is None else tuple(dict.fromkeys(items(languages))),
+        seeds=tuple(dict.fromkeys(numbers(seeds, "--seeds"))),
         bases=tuple(bases),
     )
     if needed and not request.tables and not request.figures:
@@ -267,17 +267,6 @@ def _request(
     if not request.seeds:
         raise ConfigError("--seeds is empty; give at least one, such as 1.")
     return request
-
-
-def _items(text: str | None) -> list[str]:
-    return list(dict.fromkeys(item.strip() for item in (text or "").split(",") if item.strip()))
-
-
-def _integers(text: str | None, option: str) -> tuple[int, ...]:
-    for item in _items(text):
-        if not item.isdecimal():
-            raise ConfigError(f"{option} {text}: {item!r} is not a number; write numbers with commas, such as 2,3.")
-    return tuple(int(item) for item in _items(text))
 
 
 def _bases(values: list[str] | None) -> dict[int, Path]:

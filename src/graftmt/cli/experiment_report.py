@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, numbers
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ def report(
 def _numbers(option: str, text: str | None) -> list[int] | None:
     if text is None:
         return None
-    items = [item.strip() for item in text.split(",") if item.strip()]
-    if not items or not all(item.isdecimal() for item in items):
+    found = numbers(text, option)
+    if not found:
         raise ConfigError(f"{option} {text!r}: write numbers with commas, such as 2,3.")
-    return list(dict.fromkeys(map(int, items)))
+    return list(dict.fromkeys(found))
 
 
 def _show_agreement(console: Console, made: Report) -> None:

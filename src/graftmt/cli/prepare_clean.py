@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted
+from graftmt.cli.common import AsJson, Quiet, counted, items
 from graftmt.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def clean(
         reference=reference,
     )
     config = apply_rules(config, rules, language_id)
-    names = [name.strip() for value in splits or ["train"] for name in value.split(",") if name.strip()]
+    names = items(*(splits or ["train"]))
     mapper = with_engine(engine, ray_address, processes)
     report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), mapper, quiet=quiet)
     print(json.dumps(report, ensure_ascii=False, indent=2)) if as_json else show(report, output)
@@ -130,7 +130,7 @@ def with_engine(name: Literal["local", "ray"], address: str | None, processes: i
 def apply_rules(config: CleaningConfig, rules: str, language_id: bool) -> CleaningConfig:
     from dataclasses import replace
 
-    names = [name.strip() for name in rules.split(",") if name.strip()]
+    names = items(rules)
     config = config.with_rules(names) if names else config
     return config if language_id else replace(config, language_id=False)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet
+from graftmt.cli.common import AsJson, Quiet, numbers
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -269,11 +269,11 @@ def read_paracrawl(
     """
     from graftmt.prepare.readers import paracrawl
 
-    places = columns.split(",")
-    if len(places) != 2 or not all(place.strip().isascii() and place.strip().isdigit() and int(place[:9]) for place in places):
+    places = numbers(columns, "--columns")
+    if len(places) != 2 or not all(places):
         raise ConfigError(f"--columns is {columns!r}; expected two numbers from 1, such as 1,2.")
     files = _find(inputs, paracrawl.is_pair_file, "files that name a pair, such as en-fr.txt.gz", max_ratio, max_size)
-    pairs = paracrawl.read_paracrawl(files, parse_codes(languages), columns=(int(places[0]), int(places[1])))
+    pairs = paracrawl.read_paracrawl(files, parse_codes(languages), columns=(places[0], places[1]))
     reports = {
         pair: _convert("paracrawl", {"train": source}, _paths(files), output / pair, quiet) for pair, source in pairs.items()
     }

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted
+from graftmt.cli.common import AsJson, Quiet, counted, items
 
 
 def segment(
@@ -36,11 +36,7 @@ def segment(
 
     found = list(open_splits(corpus).values())
     spoken = sorted({language for split in found for language in split.languages})
-    chosen = (
-        [code.strip() for code in languages.split(",") if code.strip()]
-        if languages
-        else list(filter(segmentation.is_chinese, spoken))
-    )
+    chosen = items(languages) if languages else list(filter(segmentation.is_chinese, spoken))
     for code in chosen:
         if code not in spoken:
             raise LanguageError(f"{corpus} has no text in {code!r}{nearest(code, spoken) or '.'} It has {', '.join(spoken)}.")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet
+from graftmt.cli.common import AsJson, Quiet, items
 
 
 def split(
@@ -47,7 +47,7 @@ def split(
     from graftmt.prepare.splits import SplitOptions, held_out_splits, split_corpus
 
     options = SplitOptions(valid=valid, test=test, per_direction=per_direction, directions=directions, train=train, seed=seed)
-    chosen = [code.strip() for code in languages.split(",") if code.strip()] if languages else None
+    chosen = items(languages) if languages else None
     others = [found for folder in clear_of or [] for found in held_out_splits(folder)]
     made = split_corpus(Corpus.open(corpus, name, chosen), output, options, clear_of=others, quiet=quiet)
     if as_json:

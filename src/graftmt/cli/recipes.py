@@ -1,4 +1,4 @@
-"""`graftmt recipes`: the paper's models as recipes, and what a recipe of one's own has."""
+"""`graftmt recipes`: the paper's models and ours as recipes, and what a recipe of one's own has."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def recipes(
         str | None,
         typer.Argument(
             help="A recipe to check and count, such as 'embed + enc-adapters-all(512)', or one of the paper's numbers, such as "
-            "12; none: all of the paper's."
+            "12, or of ours, from 101 on; none: all of them."
         ),
     ] = None,
     side: Annotated[
         str | None,
         typer.Option("--side", help="source or target: which of the paper's rows; with a recipe, which pack; default: source."),
     ] = None,
-    number: Annotated[int | None, typer.Option("--id", help="One of the paper's rows, by its bold number.")] = None,
+    number: Annotated[int | None, typer.Option("--id", help="One of the paper's rows, by its bold number, or of ours.")] = None,
     size: Annotated[
         str | None, typer.Option("--size", help="With a recipe: the base's size, tiny, iwslt, base (default), big or big-12-2.")
     ] = None,
@@ -39,7 +39,7 @@ def recipes(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the paper's models as recipes with their parameter counts, or check a recipe of your own and count its parameters.
+    """Show the paper's models and ours as recipes with their parameters, or check one of your own and count its parameters.
 
     Components are joined by +: embed (always), enc-adapters-all(512), enc-adapters-1,2,3(1024), enc-first-layer, enc-norm,
     enc-biases, init:random; for target packs also dec-…, adapters-all(64), non-tied, code:none, code:proxy:ru.
@@ -70,7 +70,7 @@ def recipes(
 
 
 def paper_recipe(text: str, side: Side) -> str:
-    """A recipe as it is; for one of the paper's numbers, that model's, unless it is for the other side or about its text."""
+    """A recipe as it is; for a number of the paper's or of ours, that model's, if it is for this side and not about text."""
     from graftmt.packs.notation import papers_number
 
     number = papers_number(text)
@@ -103,9 +103,9 @@ def check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
 
 
 def show_paper(side: str | None, number: int | None, as_json: bool) -> None:
-    from graftmt.experiments.paper import ROWS, row, totals
+    from graftmt.experiments.paper import OURS, ROWS, row, totals
 
-    chosen = ROWS if number is None else (row(number),)
+    chosen = (*ROWS, *OURS) if number is None else (row(number),)
     documents = [candidate.document() for candidate in chosen if side in (None, candidate.side)]
     if not documents:
         raise ConfigError(f"({number}) is a {chosen[0].side} pack; leave out --side {side}.")
@@ -116,7 +116,7 @@ def show_paper(side: str | None, number: int | None, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title="The paper's incremental models")
+    table = Table(title="The paper's incremental models, and ours, from 101 on")
     table.add_column("id", justify="right")
     for name in ("model", "recipe"):
         table.add_column(name, overflow="fold")

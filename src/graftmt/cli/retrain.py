@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, speaker, stoppable
+from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, items, speaker, stoppable
 
 
 def retrain(
@@ -74,7 +74,7 @@ def retrain(
         data["corpus"] = str(corpus)
     given = {
         "base": None if base is None else str(base),
-        "new": None if new is None else [name.strip() for name in new.split(",") if name.strip()],
+        "new": None if new is None else items(new),
         "method": method,
     }
     mapping |= {key: value for key, value in given.items() if value is not None}

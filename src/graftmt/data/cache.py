@@ -56,6 +56,8 @@ class TokenizedCorpus:
 
     split: str
     texts: dict[str, TokenizedText]
+    content: str = ""
+    """The cache keys of the texts: another text or tokenizer has others."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -95,7 +97,8 @@ def tokenize_corpus(
     """
     tokenizers = dict.fromkeys(corpus.languages, tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer
     folder = default_cache_folder() if folder is None else folder
-    entries = {language: folder / cache_key(path, tokenizers[language]) for language, path in corpus.files.items()}
+    keys = {language: cache_key(path, tokenizers[language]) for language, path in corpus.files.items()}
+    entries = {language: folder / key for language, key in keys.items()}
     missing = [language for language, entry in entries.items() if not (entry / "text.json").is_file()]
     # Files of the same content share an entry, which is made once.
     missing = list({entries[language]: language for language in missing}.values())
@@ -116,7 +119,7 @@ def tokenize_corpus(
                         report.update(done, missing[done - 1])
     texts = {language: open_text(language, entry) for language, entry in entries.items()}
     check_equal_lengths({language: len(text) for language, text in texts.items()}, corpus)
-    return TokenizedCorpus(corpus.split, texts)
+    return TokenizedCorpus(corpus.split, texts, " ".join(keys.values()))
 
 
 def cache_key(path: Path, tokenizer: Tokenizer) -> str:

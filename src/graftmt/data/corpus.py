@@ -37,9 +37,9 @@ def open_binary(path: Path) -> BinaryIO:
     """The uncompressed bytes of a plain, .gz, .xz or .zst file."""
     _check_beginning(path)
     if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(path, "rb")))  # lines of a buffer are read in C
     if path.suffix == ".xz":
-        return cast(BinaryIO, lzma.open(path, "rb"))
+        return cast(BinaryIO, io.BufferedReader(lzma.LZMAFile(path, "rb")))
     if path.suffix == ".zst":
         try:
             import zstandard

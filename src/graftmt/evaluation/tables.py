@@ -1,4 +1,4 @@
-"""A table as a value, rendered for the terminal, for Markdown or as TSV; and the table of scores. Layer 1."""
+"""A table as a value, rendered for the terminal or as Markdown; and the table of scores. Layer 1."""
 
 from __future__ import annotations
 
@@ -49,12 +49,6 @@ class Table:
         if self.notes:
             lines += ["", *(f"- {_markdown_text(note)}" for note in self.notes)]
         return "\n".join(lines) + "\n"
-
-    def tsv(self) -> str:
-        """A header and the rows, for other programs; notes follow as `#` lines, the title is left out."""
-        rows = [tuple(column.name for column in self.columns), *self.rows]
-        lines = ["\t".join(_one_line(cell) for cell in row) for row in rows]
-        return "\n".join([*lines, *(f"# {_one_line(note)}" for note in self.notes)]) + "\n"
 
     def rich(self) -> Group:
         """For `rich.print` or a rich console; cells are never read as rich markup."""
@@ -142,5 +136,5 @@ def _markdown_text(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Tabs and line breaks would end a cell or a row."""
+    """Line breaks would end a row."""
     return re.sub(r"[\t\r\n]+", " ", text)

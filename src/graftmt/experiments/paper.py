@@ -1,6 +1,7 @@
 """The paper's packs beside what they have here: a recipe each, the parameters that the paper prints and those it has. Layer 7.
 
-`ROWS` are the packs of `models.yaml` under the paper's bold numbers; `totals` gives the whole models.
+`ROWS` are the packs of `models.yaml` under the paper's bold numbers, `OURS` those of `beyond.yaml`, and `totals` gives whole
+models.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ VOCABULARY = {("el",): 4_152, ("el", "uk", "sv", "id"): 16_211, ("ar",): 8_428}
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One incrementally trained model of the paper."""
+    """One incrementally trained model, of the paper or of ours."""
 
     model: Model
 
@@ -99,15 +100,16 @@ def agrees(printed: str, computed: int) -> bool:
 
 
 ROWS = tuple(Row(model=model) for model in models().values() if model.trains == "pack" and not model.ours)
+OURS = tuple(Row(model=model) for model in models().values() if model.trains == "pack" and model.ours)
 
 
 def row(number: int) -> Row:
-    """The row with this bold number."""
-    for candidate in ROWS:
+    """The row with this bold number, or this number of ours."""
+    for candidate in (*ROWS, *OURS):
         if candidate.id == number:
             return candidate
-    known = ", ".join(str(candidate.id) for candidate in ROWS)
-    raise ConfigError(f"the paper has no incremental model ({number}); it has {known}.")
+    known, ours = (", ".join(str(candidate.id) for candidate in rows) for rows in (ROWS, OURS))
+    raise ConfigError(f"the paper has no incremental model ({number}); it has {known}. Ours are {ours}.")
 
 
 @dataclass(frozen=True, kw_only=True)

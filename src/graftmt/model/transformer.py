@@ -132,26 +132,24 @@ class Transformer(nn.Module):
         self.dropout = Dropout(0.0)
 
     @classmethod
-    def build(cls, config: ModelConfig, source_rows: int, target_rows: int | None = None) -> Transformer:
-        """A freshly initialised model; `target_rows` differs from `source_rows` only where embeddings are not tied."""
-        target_rows = source_rows if target_rows is None else target_rows
-        assert target_rows == source_rows or config.embeddings != "tied", "tied embeddings have one vocabulary"
+    def build(cls, config: ModelConfig, rows: int) -> Transformer:
+        """A freshly initialised model, whose vocabulary has so many rows."""
         dim = config.model_dim
 
         def last_norm() -> nn.LayerNorm | None:
             return nn.LayerNorm(dim, eps=config.norm_epsilon) if config.norm == "pre" else None
 
-        source = Embedding(source_rows, dim, config.padding_id)
-        target = source if config.embeddings == "tied" else Embedding(target_rows, dim, config.padding_id)
+        source = Embedding(rows, dim, config.padding_id)
+        target = source if config.embeddings == "tied" else Embedding(rows, dim, config.padding_id)
         separate = config.embeddings == "separate"
-        output = Embedding(target_rows, dim, config.padding_id).weight if separate else target.weight
+        output = Embedding(rows, dim, config.padding_id).weight if separate else target.weight
         return cls(
             config,
             source_embedding=source,
             target_embedding=target,
             encoder=Encoder([EncoderLayer(config) for _ in range(config.encoder_layers)], last_norm()),
             decoder=Decoder([DecoderLayer(config) for _ in range(config.decoder_layers)], last_norm()),
-            projection=Projection(output, nn.Parameter(torch.zeros(target_rows)) if config.output_bias else None),
+            projection=Projection(output, nn.Parameter(torch.zeros(rows)) if config.output_bias else None),
         )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:

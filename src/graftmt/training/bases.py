@@ -10,15 +10,13 @@ from typing import Any
 import torch
 
 from graftmt.base import Base, check_base_place, choose_device
-from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rates
-from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError
 from graftmt.files import write_json
 from graftmt.text import Tokenizer
 from graftmt.training.checkpoints import RunState
 from graftmt.training.configuration import RunConfig, TrainConfig
-from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
 from graftmt.training.sharding import make_whole, shard
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
@@ -82,7 +80,7 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
     tokenizer = Tokenizer(run_subwords(config.run, config.subwords, train, say), languages, config.model.code_placement)
     tokenized = tokenize_corpus(train, tokenizer, config.data.cache, quiet=quiet)
     report_unknown(tokenized, len(tokenizer), say)
-    digest = hashlib.sha256(" ".join(cache_key(path, tokenizer) for path in train.files.values()).encode())
+    digest = hashlib.sha256(tokenized.content.encode())
     validator = None
     if config.validation.lines > 0:
         valid = Corpus.open(config.data.corpus, config.validation.split, languages)
@@ -94,7 +92,7 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
         validator = Validator.open(
             valid, valid_tokens, tokenizer, directions, lines=config.validation.lines, max_length=config.data.max_length
         )
-        digest.update(" ".join(cache_key(path, tokenizer) for path in valid.files.values()).encode())
+        digest.update(valid_tokens.content.encode())
     return Prepared(tokenizer, tokenized, validator, digest.hexdigest(), config.data.max_length)
 
 
@@ -125,12 +123,5 @@ def choose_languages(config: TrainConfig) -> list[str]:
 
 def make_card(config: RunConfig, state: RunState) -> dict[str, Any]:
     """What the base says of itself, and of the weights it has: the best ones."""
-    best = (state.stage, state.best_step)
-    return {
-        "seed": config.seed,
-        "training_seconds": round(state.seconds, 1),
-        "target_tokens": state.target_tokens,
-        "stages": [f"{stage.name}: {', '.join(stage.directions)}, {stage.steps} steps" for stage in config.stages],
-        "validation": next((v for v in state.validations if (v["stage"], v["step"]) == best), None),
-        "config": to_mapping(config),
-    }
+    stages = [f"{stage.name}: {', '.join(stage.directions)}, {stage.steps} steps" for stage in config.stages]
+    return {"stages": stages, **run_facts(config, state)}

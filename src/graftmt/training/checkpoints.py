@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from graftmt.base import read_tensors, write_tensors
 from graftmt.configuration import differences, from_mapping, to_mapping
 from graftmt.errors import CheckpointError, ConfigError, GraftError
-from graftmt.files import atomic_folder, read_json, write_json
-from graftmt.training.configuration import MAY_CHANGE, RunConfig, TrainConfig
+from graftmt.files import atomic_folder, read_json, remove_left, write_json
+from graftmt.training.configuration import MAY_CHANGE, RunConfig, TrainConfig, ValidationConfig
 from graftmt.training.sharding import cut_like, whole
 
 FORMAT = 1
@@ -66,6 +66,12 @@ class RunState:
     """Spent training, over all the commands it took."""
     validations: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def best_validation(self) -> dict[str, Any] | None:
+        """Of the weights that are kept."""
+        best = (self.stage, self.best_step)
+        return next((entry for entry in self.validations if (entry["stage"], entry["step"]) == best), None)
+
 
 class Checkpoints:
     """The checkpoints folder of one run, whose configuration is a `kind`.
@@ -82,9 +88,9 @@ class Checkpoints:
         return found[-1] if found else None
 
     def sweep(self) -> None:
-        """Removes what a kill left half written; a run does so once, before it writes anything itself."""
-        for path in self.folder.glob(".stage*"):
-            shutil.rmtree(path, ignore_errors=True)
+        """Removes what a kill left half written, and brings back what was to be replaced; a run does so before all else."""
+        for left in self.folder.glob(".stage*.tmp"):
+            remove_left(self.folder / left.name.removeprefix(".").rsplit(".", 2)[0])
 
     def save(
         self,
@@ -169,6 +175,20 @@ class Checkpoints:
     def best(self, stage: int) -> Path:
         """Each stage has its own, so that the next one can begin from it again if it is killed early."""
         return self.folder / f"stage{stage + 1}-best"
+
+    def read_best(self, stage: int) -> dict[str, Any]:
+        """The validation of the weights that are stored as the best."""
+        path = self.best(stage)
+        with self._going_on(path):
+            return read_json(path / "best.json", "the best checkpoint")
+
+    def adopt_best(self, state: RunState, options: ValidationConfig) -> None:
+        """A run that goes on from before its best was stored, such as after a kill, has that one and no other."""
+        if state.best_score is None or not self.best(state.stage).is_dir():
+            return  # what may be stored is of an earlier try, and the next validation replaces it
+        best = self.read_best(state.stage)
+        if best["step"] != state.best_step:
+            state.best_score, state.best_step, state.without_improvement = options.score(best), best["step"], 0
 
     def save_best(self, stage: int, parameters: Mapping[str, nn.Parameter], facts: dict[str, Any]) -> None:
         weights = self._stored(parameters)

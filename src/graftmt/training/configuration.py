@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -154,6 +155,15 @@ class ValidationConfig:
         check_numbers(self, "at least 1, or 0 for no validation", zero_or_more, "lines")
         check_numbers(self, "at least 1", one_or_more, "every")
 
+    @property
+    def translates(self) -> bool:
+        """A metric of translations asks for them too."""
+        return self.translate or self.metric != "loss"
+
+    def score(self, scores: Mapping[str, Any]) -> float:
+        """What the best checkpoint has most of."""
+        return float(-scores["loss"] if self.metric == "loss" else scores[self.metric])
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
@@ -195,7 +205,7 @@ class RunConfig:
             )
         if self.sharded and (self.compile or any(stage.packed for stage in self.stages)):
             raise ConfigError("sharded=true works without compile and without packed batches; leave these out, or it.")
-        if self.sharded and self.validation.lines > 0 and (self.validation.translate or self.validation.metric != "loss"):
+        if self.sharded and self.validation.lines > 0 and self.validation.translates:
             raise ConfigError(
                 "sharded=true validates by the loss alone: to translate, every process would fetch every layer for every "
                 "token. Set validation.translate=false and leave validation.metric=loss."

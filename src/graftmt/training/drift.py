@@ -94,19 +94,19 @@ def scores_before(
     if validator is None:
         return None
     path = config.run / "before.json"
-    asked = json.dumps([parent.fingerprint, config.seed, config.precision, to_mapping(config.validation)])
+    options: dict[str, Any] = {
+        "smoothing": config.stages[0].label_smoothing,
+        "precision": config.precision,
+        "translate": config.validation.translates,
+    }
+    asked = json.dumps([parent.fingerprint, config.seed, options, config.data.max_length, to_mapping(config.validation)])
     mark = hashlib.sha256(f"{prepared.data} {asked}".encode()).hexdigest()
     if path.is_file() and (stored := read_json(path, "the scores before training")).get("of") == mark:
         return {"base": stored["base"], "start": stored["start"]}
     say("validating the base, and its weights under the new vocabulary …")
-    options: dict[str, Any] = {
-        "smoothing": config.stages[0].label_smoothing,
-        "precision": config.precision,
-        "translate": config.validation.translate,
-    }
     found = {"base": {}, "start": validator.validate(model, **options)["directions"]}
     known = [direction for direction in validator.directions if set(direction) <= set(parent.languages)]
-    if known and config.validation.translate:
+    if known and config.validation.translates:
         languages = sorted({language for direction in known for language in direction})
         valid = Corpus.open(config.data.corpus, config.validation.split, languages)
         own = Validator.open(

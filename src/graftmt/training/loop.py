@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -62,7 +62,6 @@ class Trainer:
     stage_seed: int
     team: Processes = field(default_factory=Processes)
     """The processes that train together; this one alone unless `torchrun` started several."""
-    loss_function: Callable[..., Tensor] = smoothed_loss
     captured: CapturedStep | None = None
     unchecked: list[Tensor] = field(default_factory=list)
     """Losses of the updates since the last look at them: looking waits for the device, so it is done rarely."""
@@ -134,7 +133,7 @@ class Trainer:
             loss = self._loss(self.maker.make(*self.plan.pairs(0)).to(self.model.device))
         else:
             with self._precision():
-                loss = self.loss_function(self.model, source, target, target, self.stage.label_smoothing, True)
+                loss = smoothed_loss(self.model, source, target, target, self.stage.label_smoothing, True)
         loss.backward()
         optimizer.zero_grad(set_to_none=True)
         self.report.message(f"compiled in {time.monotonic() - started:.0f} s")
@@ -159,7 +158,7 @@ class Trainer:
             if isinstance(batch, PackedBatch):
                 return packed_loss(self.model, batch, smoothing, compiled)
             source = aligned(batch.source, self.model.config.padding_id) if compiled else batch.source
-            return self.loss_function(self.model, source, batch.decoder_input, batch.labels, smoothing, compiled)
+            return smoothed_loss(self.model, source, batch.decoder_input, batch.labels, smoothing, compiled)
 
     def _backward(self, batch: AnyBatch, tokens: int) -> Tensor:
         """Adds the gradients of a batch's loss divided by `tokens`, and returns that."""
@@ -246,21 +245,14 @@ class Trainer:
             return
         started = time.monotonic()
         options = self.config.validation
-        translate = options.translate or options.metric != "loss"
-        validator = self.validator
-        scores = self.team.of_model(
-            lambda: validator.validate(
-                self.model, smoothing=self.stage.label_smoothing, precision=self.config.precision, translate=translate
-            ),
-            self.model.device,
-        )
+        scores = self.team.of_model(lambda: self._scores(state), self.model.device)
         if not math.isfinite(scores["loss"]):
             self._report_bad_batch(state.step - 1, f"a validation loss of {scores['loss']}")
-        value = -scores["loss"] if options.metric == "loss" else scores[options.metric]
+        value = options.score(scores)
         improved = state.best_score is None or value > state.best_score
         if improved:
             state.best_score, state.best_step, state.without_improvement = value, state.step, 0
-        else:
+        elif state.step > state.best_step:  # not on the way, again, to a best that is stored
             state.without_improvement += 1
         event = {"stage": state.stage, "step": state.step, **scores}
         state.validations.append(event)
@@ -279,6 +271,19 @@ class Trainer:
             self.journal.write("warning", state.stage, state.step, text=warning)
             self.report.message(f"warning: {warning}")
         pace.exclude(time.monotonic() - started)
+
+    def _scores(self, state: RunState) -> dict[str, Any]:
+        """Of the model as it is; those of the best where that is of this step, which then was reached before a kill."""
+        assert self.validator is not None
+        if state.step == state.best_step:
+            stored = self.checkpoints.read_best(state.stage)
+            return {name: value for name, value in stored.items() if name not in ("stage", "step")}
+        return self.validator.validate(
+            self.model,
+            smoothing=self.stage.label_smoothing,
+            precision=self.config.precision,
+            translate=self.config.validation.translates,
+        )
 
     def _save(self, state: RunState, optimizer: torch.optim.Optimizer, pace: Pace) -> None:
         started = time.monotonic()
@@ -305,16 +310,16 @@ def forgetting(validations: list[dict[str, Any]]) -> str:
     both = [(entry["watched"]["chrf"], entry["chrf"]) for entry in validations if "chrf" in entry.get("watched", {})]
     if not _forgotten(both) or _forgotten(both[:-1]):  # the latter: said before
         return ""
-    (watched, trained), best = both[-1], max(zero_shot for zero_shot, _ in both)
+    (watched, trained), best = both[-1], max(others for others, _ in both)
     return (
-        f"zero-shot directions fall: chrF {watched:.1f} after {best:.1f}, while the trained ones are at {trained:.1f}. The "
-        "other language codes are being forgotten, since training sees one of them only. Train with more languages (--with), "
-        "or tune less of the encoder: `embed` or `embed + enc-norm + enc-biases`."
+        f"other directions fall: chrF {watched:.1f} after {best:.1f}, while the trained ones are at {trained:.1f}. The "
+        "other language codes are being forgotten, since training sees one of them only. Train with more languages (--with, "
+        "--augment 1k-bt), or tune less of the encoder: `embed` or `embed + enc-norm + enc-biases`."
     )
 
 
 def _forgotten(both: list[tuple[float, float]]) -> bool:
-    """Whether the last zero-shot score is far below the best one, and the last trained score is not: chrF of each."""
+    """Whether the last score of other directions is far below the best one, and the last trained score is not: chrF of each."""
     if len(both) < 2:
         return False
     watched, trained = both[-1]

@@ -12,9 +12,8 @@ from typing import Any
 import torch
 
 from graftmt.base import Base, choose_device
-from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
-from graftmt.data.cache import cache_key, default_cache_folder
+from graftmt.data.cache import default_cache_folder
 from graftmt.errors import ConfigError, LanguageError
 from graftmt.files import read_json, write_json
 from graftmt.model import Transformer
@@ -25,7 +24,7 @@ from graftmt.packs.recipe import SCOPED
 from graftmt.text import Subwords, Tokenizer
 from graftmt.training.checkpoints import RunState
 from graftmt.training.configuration import PackConfig, StageConfig
-from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
 from graftmt.training.sharding import shard
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
@@ -160,7 +159,6 @@ def prepare_pack(
     tokenizers = {**dict.fromkeys(base.languages, base.tokenizer), **dict.fromkeys(config.languages, tokenizer)}
     wanted = Corpus(train.folder, train.split, {name: train.files[name] for name in (*config.languages, *config.data.partners)})
     tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache, quiet=quiet)
-    content = " ".join(cache_key(path, tokenizers[name]) for name, path in wanted.files.items())
     if parent is None:
         aligned = recipe.initialisation == "alignment"
         pack = create_pack(
@@ -171,7 +169,7 @@ def prepare_pack(
             subwords=tokenizer.subwords,
             seed=config.seed,
             trained_codes=config.data.partners,
-            translations=_translations(tokenized, config, tokenizer, base, content) if aligned else None,
+            translations=_translations(tokenized, config, tokenizer, base) if aligned else None,
         )
     else:
         facts = {
@@ -188,11 +186,11 @@ def prepare_pack(
     report_unknown(tokenized, len(tokenizer), say)
     continued = "" if parent is None else parent.fingerprint
     digest = hashlib.sha256(f"{base.fingerprint} {continued} {recipe}".encode())
-    digest.update(content.encode())
+    digest.update(tokenized.content.encode())
     validator = None
     if valid is not None and config.validation.lines > 0:
-        validator, names = _validator(config, base, valid, composition, tokenizers, quiet)
-        digest.update(" ".join(cache_key(valid.files[name], tokenizers[name]) for name in names).encode())
+        validator = _validator(config, base, valid, composition, tokenizers, quiet)
+        digest.update(validator.corpus.content.encode())
     marks = {"base": base.fingerprint[:16], "pack to continue": continued[:16], "recipe": str(recipe)}
     prepared = Prepared(composition.codec, tokenized, validator, digest.hexdigest(), config.data.max_length, marks)
     return PackJob(config, base, pack, composition, prepared)
@@ -274,7 +272,7 @@ def pack_directions(config: PackConfig, stage: StageConfig) -> list[Direction]:
 
 def _validator(
     config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Tokenizer], quiet: bool
-) -> tuple[Validator, list[str]]:
+) -> Validator:
     options = config.validation
     few = config.data.few
     trained = [one for one in pack_directions(config, config.stages[0]) if set(one).isdisjoint(few)]
@@ -306,7 +304,7 @@ def _validator(
     if missing:
         raise LanguageError(f"the {valid.split!r} split in {valid.folder} has no text in {', '.join(missing)}.")
     chosen = Corpus(valid.folder, valid.split, {name: valid.files[name] for name in names})
-    validator = Validator.open(
+    return Validator.open(
         chosen,
         tokenize_corpus(chosen, tokenizers, config.data.cache, quiet=quiet),
         composition.codec,
@@ -316,7 +314,6 @@ def _validator(
         watched=watched,
         watched_model=_without_scoped(base, composition) if watched else None,
     )
-    return validator, names
 
 
 def _without_scoped(base: Base, composition: Composition) -> Transformer | None:
@@ -345,13 +342,11 @@ def with_lines(corpus: Corpus, directions: Sequence[Direction]) -> list[Directio
     return [d for d in directions if set(d) <= filled.keys() and not filled[d.source].isdisjoint(filled[d.target])]
 
 
-def _translations(
-    corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokenizer, base: Base, key: str
-) -> dict[str, dict[str, float]]:
+def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokenizer, base: Base) -> dict[str, dict[str, float]]:
     """What the pieces of the new languages are translated by in the partners' text, for `init:alignment`.
 
-    It takes half a minute of counting on a CPU, so it is kept beside the tokenised text, under a `key` of all that it
-    comes from.
+    It takes half a minute of counting on a CPU, so it is kept beside the tokenised text, under the name of all
+    that it comes from.
     """
     pairs = (
         (corpus.texts[new].line(row), corpus.texts[old].line(row))
@@ -362,7 +357,7 @@ def _translations(
         if corpus.lengths[corpus.languages.index(new), row] and corpus.lengths[corpus.languages.index(old), row]
     )
     folder = config.data.cache or default_cache_folder()
-    stored = folder / f"alignment-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+    stored = folder / f"alignment-{hashlib.sha256(corpus.content.encode()).hexdigest()[:32]}.json"
     if stored.is_file():
         return read_json(stored, "the cached alignment")
     table = translation_table(pairs, len(tokenizer), len(base.tokenizer), device=base.model.device)
@@ -373,12 +368,4 @@ def _translations(
 
 def training_facts(config: PackConfig, state: RunState) -> dict[str, Any]:
     """What the pack says of how it came to be."""
-    best = (state.stage, state.best_step)
-    return {
-        "seed": config.seed,
-        "training_seconds": round(state.seconds, 1),
-        "steps": sum(stage.steps for stage in config.stages),
-        "target_tokens": state.target_tokens,
-        "validation": next((v for v in state.validations if (v["stage"], v["step"]) == best), None),
-        "config": to_mapping(config),
-    }
+    return {"steps": sum(stage.steps for stage in config.stages), **run_facts(config, state)}

@@ -17,7 +17,6 @@ from graftmt.text import Subwords
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.configuration import ModelSection, RetrainConfig, StageConfig, SubwordConfig
 from graftmt.training.packs import with_lines
-from graftmt.training.run import check_not_sharded
 
 VALIDATED = 4
 """Directions of the base that are validated unless they are named; and as many of each new language."""
@@ -31,6 +30,11 @@ def retrain_config(mapping: Mapping[str, Any]) -> RetrainConfig:
     if isinstance(folder, str | Path) and isinstance(subwords, Mapping) and (Path(folder) / "base.json").is_file():
         given["subwords"] = {**subwords_of(Path(folder)), **subwords}
     return from_mapping(RetrainConfig, given)
+
+
+def check_not_sharded(sharded: bool) -> None:
+    if sharded:
+        raise ConfigError("sharded=true is for training a base or a pack; leave it out here.")
 
 
 def subwords_of(folder: Path) -> dict[str, Any]:

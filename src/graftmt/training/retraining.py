@@ -20,7 +20,6 @@ from torch import Tensor
 from graftmt.base import Base, check_base_place, choose_device, read_base_document
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus, unknown_rates
-from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError
 from graftmt.files import write_json, write_text
 from graftmt.text import Tokenizer
@@ -216,19 +215,20 @@ def prepare_retraining(
     tokenized = tokenize_corpus(train, tokenizer, config.data.cache, quiet=quiet)
     report_unknown(tokenized, len(tokenizer), say)
     digest = hashlib.sha256(f"{parent.fingerprint} {config.method} ".encode())
-    digest.update(" ".join(cache_key(path, tokenizer) for path in train.files.values()).encode())
+    digest.update(tokenized.content.encode())
     validator = None
     if config.validation.lines > 0:
         valid, directions = validation_text(config, languages)
+        valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet)
         validator = Validator.open(
             valid,
-            tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet),
+            valid_tokens,
             tokenizer,
             directions,
             lines=config.validation.lines,
             max_length=config.data.max_length,
         )
-        digest.update(" ".join(cache_key(path, tokenizer) for path in valid.files.values()).encode())
+        digest.update(valid_tokens.content.encode())
     trained = [retrain_directions(config, stage, languages) for stage in config.stages]
     new = [direction for directions in trained for direction in directions if is_new(direction, config.new)]
     share = config.new_directions.probability

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -150,11 +151,6 @@ def _filled(corpus: Corpus, language: str) -> Iterator[str]:
     return (line for line in corpus.lines(language) if line.strip())
 
 
-def check_not_sharded(sharded: bool) -> None:
-    if sharded:
-        raise ConfigError("sharded=true is for training a base or a pack; leave it out here.")
-
-
 def run_stages(
     config: RunConfig,
     prepared: Prepared,
@@ -174,18 +170,20 @@ def run_stages(
     `trained_in`: the names of those that a stage trains; all of them unless given. `keep_start`: what a later stage starts
     from is the first candidate for its best.
     """
-    check_not_sharded(config.sharded and not team.sharded)
     checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints, type(config), writes=team.first)
+    if team.first:
+        checkpoints.sweep()
+    team.wait()
     resolved = to_mapping(config)
     latest = checkpoints.latest()
     state = RunState()
     if latest is not None:
         state = checkpoints.read_state(latest, resolved, prepared.data, prepared.marks)
+        checkpoints.adopt_best(state, config.validation)
         checkpoints.load_parameters(latest, parameters)
         say(f"going on from {latest.name}")
     team.wait()  # all have read what the first may now replace
     if team.first:
-        checkpoints.sweep()
         write_text(config.run / "config.yaml", to_yaml(config))
     resume_at = (state.stage, state.step) if latest else None
     journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=resume_at, silent=not team.first)
@@ -242,8 +240,8 @@ def run_stages(
                 validations=state.validations,
             )
             if keep_start and prepared.validator is not None:
-                best = next(v for v in finished.validations if (v["stage"], v["step"]) == (finished.stage, finished.best_step))
-                start = {**best, "stage": state.stage, "step": 0}
+                assert finished.best_validation is not None, "the last step of a stage is validated"
+                start = {**finished.best_validation, "stage": state.stage, "step": 0}
                 state = replace(state, best_score=finished.best_score, validations=[*state.validations, start])
                 checkpoints.save_best(state.stage, parameters, start)
             latest = None
@@ -280,6 +278,17 @@ def batch_maker(config: RunConfig, prepared: Prepared, plan: BatchPlan, model: T
     if team.size > 1 or (model.device.type == "cuda" and config.precision != "bf16"):
         raise ConfigError("packed=true works in one process and, on a GPU, with precision=bf16; leave it out here.")
     return PackedMaker(prepared.train, prepared.codec, plan.shape)
+
+
+def run_facts(config: RunConfig, state: RunState) -> dict[str, Any]:
+    """What the card of a base or a pack says of its training, and of the weights it has: the best ones."""
+    return {
+        "seed": config.seed,
+        "training_seconds": round(state.seconds, 1),
+        "target_tokens": state.target_tokens,
+        "validation": state.best_validation,
+        "config": to_mapping(config),
+    }
 
 
 def report_unknown(corpus: TokenizedCorpus, rows: int, say: Say) -> None:

@@ -85,16 +85,16 @@ class Validator:
         """Mean loss of a target token; lines too long to train on are too long to validate on."""
         maker = BatchMaker(self.corpus, self.codec)
         lengths = np.maximum(maker.lengths[direction.source][rows], maker.lengths[direction.target][rows])
-        order = [rows[index] for index in np.argsort(lengths, kind="stable") if lengths[index] <= self.max_length]
-        if not order:
+        kept = [index for index in np.argsort(lengths, kind="stable") if lengths[index] <= self.max_length]
+        if not kept:
             raise DataError(
                 f"every validation line of {direction} has more than data.max_length = {self.max_length} tokens; raise it, "
                 "or validate on shorter lines."
             )
         total, tokens = 0.0, 0
-        size = max(1, self.batch_tokens // (int(lengths.max()) + 2))
-        for start in range(0, len(order), size):
-            part = np.array(order[start : start + size])
+        size = max(1, self.batch_tokens // (int(lengths[kept[-1]]) + 2))
+        for start in range(0, len(kept), size):
+            part = np.array([rows[index] for index in kept[start : start + size]])
             batch = maker.make([direction] * len(part), part).to(model.device)
             total += float(smoothed_loss(model, batch.source, batch.decoder_input, batch.labels, smoothing))
             tokens += batch.target_tokens

@@ -86,8 +86,8 @@ def _remarks(tests: Tests, tested: Sequence[Tested], models: Mapping[int, Model]
 
 
 def no_loss_line(found: Sequence[Standing], columns: Sequence[str]) -> str:
-    """Our recipes that lose in no column, with every seed that was tested."""
-    return f"no significant loss in {' and '.join(columns)}: {_named([one for one in found if one.holds]) or 'none of ours'}"
+    """Recipes that lose in no column, with every seed that was run."""
+    return f"no significant loss in {' and '.join(columns)}: {_named([one for one in found if one.holds]) or 'none'}"
 
 
 def _named(found: Sequence[Standing]) -> str:
@@ -112,4 +112,4 @@ def summary(found: Sequence[Standing]) -> Iterator[str]:
             for one in of_side:
                 by_model.setdefault(one.model, []).append(one)
             everywhere = [n for n, some in by_model.items() if len(some) == len(languages) and all(one.holds for one in some)]
-            yield f"as {side} language, in all of these: {', '.join(f'({number})' for number in everywhere) or 'none of ours'}"
+            yield f"as {side} language, in all of these: {', '.join(f'({number})' for number in everywhere) or 'none'}"

@@ -142,11 +142,11 @@ def _headline_compositions(report: Report, corpus: str, results: Results) -> Ite
 
 
 def _beyond(report: Report) -> Iterator[str]:
-    """Which of our recipes do what none of the paper's does."""
+    """Which recipes, the paper's own or ours, lose in no column."""
     known = definitions.tables()
     files = ", ".join(f"[Table {t.number}](table-{t.number:02}.md)" for t in report.tables if known[t.number].ours)
-    yield "Recipes of ours, whose numbers begin with 101, against the best of the paper's packs with English alone, column by"
-    yield f"column and seed by seed (paired bootstrap, p < {LEVEL:g}): {files}."
+    yield "Recipes of ours, whose numbers begin with 101, and some of the paper's, each against the best of the paper's packs"
+    yield f"with English alone, column by column and seed by seed (paired bootstrap, p < {LEVEL:g}): {files}."
     yield ""
     yield from (f"- {escape(line)}" for line in summary(report.standings))
 

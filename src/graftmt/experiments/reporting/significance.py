@@ -56,9 +56,17 @@ class Tested:
     signature: str = ""
 
 
+class NotKept(DataError):
+    """A result without its translations."""
+
+    def __init__(self, job: str, direction: str) -> None:
+        super().__init__(f"the translations of {job} in {direction} were not kept")
+        self.job = job
+
+
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A recipe of ours for one language, over all columns and seeds."""
+    """A row's recipe for one language, over all columns and seeds."""
 
     table: int
     model: int
@@ -126,7 +134,7 @@ class Kept:
     ) -> Resampled:
         path = self.folder / result.job / f"{split}.{direction}.txt"
         if not path.is_file():
-            raise DataError(f"the translations of {result.job} in {direction} were not kept")
+            raise NotKept(result.job, direction)
         translations = list(read_lines(path))
         if len(translations) != len(lines):
             raise DataError(
@@ -214,7 +222,8 @@ class Tests:
         try:
             found, signature = self.kept.compare(peer, cell, other.seed, seed, quantity.split)
         except DataError as problem:
-            return Tested(**facts, verdict="not tested", note=str(problem))
+            of_this = isinstance(problem, NotKept) and problem.job == own.job
+            return Tested(**facts, verdict="not tested", note="its translations were not kept" if of_this else str(problem))
         changed: Verdict = "better" if found.difference > 0 else "worse"
         return Tested(
             **facts,
@@ -233,11 +242,10 @@ def _side(average: str) -> Side:
 
 
 def standings(tested: Sequence[Tested], models: Mapping[int, Model]) -> list[Standing]:
-    """Our recipes, each for one language."""
+    """The recipes of the rows, each for one language."""
     groups: dict[tuple[int, int, tuple[str, ...]], list[Tested]] = {}
     for one in tested:
-        if models[one.model].ours:
-            groups.setdefault((one.table, one.model, one.languages), []).append(one)
+        groups.setdefault((one.table, one.model, one.languages), []).append(one)
     return [
         Standing(
             table=table,
