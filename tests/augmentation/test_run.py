@@ -113,7 +113,10 @@ def test_copies_and_duplicates_are_counted_and_dropped_or_kept(
     options: AugmentOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Copying(run_module.BackTranslator):
-        def __call__(self, chunk: Any) -> Any:
+        def __call__(self, chunks: Any) -> Any:
+            return [self.copied(chunk) for chunk in chunks]
+
+        def copied(self, chunk: Any) -> Translated:
             texts = tuple(source if n % 4 == 0 else "same" for n, source in enumerate(chunk.texts))
             copies = tuple(line for n, line in enumerate(chunk.lines) if n % 4 == 0)
             return Translated(chunk.language, chunk.number, chunk.lines, texts, copies=copies)

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heappop, heapreplace
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graftmt.augmentation.engines import Engine, map_chunks
 from graftmt.augmentation.plan import Plan
@@ -26,6 +32,7 @@ from graftmt.packs import load_pack
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.translator import LongLine, Request, Translator
 
+LINES_TOGETHER = 4096
 WAY_OUT = "start over with --fresh, or write to another folder (-o)"
 
 
@@ -90,7 +97,7 @@ class Translated:
 
 
 class BackTranslator:
-    """Chunk → Translated. The teacher is loaded at the first chunk, once in each process that has one of these."""
+    """Chunks → Translated. The teacher is loaded at the first chunk, once in each process that has one of these."""
 
     def __init__(self, teacher: Teacher, source: str, options: SearchOptions, resident: Base | None = None) -> None:
         self.teacher, self.source, self.options = teacher, source, options
@@ -105,22 +112,28 @@ class BackTranslator:
     def translator(self) -> Translator:
         return self.teacher.load()
 
-    def __call__(self, chunk: Chunk) -> Translated:
-        texts, too_long = list(chunk.texts), []
+    def __call__(self, chunks: Sequence[Chunk]) -> list[Translated]:
+        """Chunks of several languages are translated in the same batches."""
+        requests = [Request(text, self.source, chunk.language) for chunk in chunks for text in chunk.texts]
+        too_long: set[int] = set()
         while True:
             try:
-                found = self.translator.translate_requests(
-                    [Request(text, self.source, chunk.language) for text in texts], self.options
-                )
+                found = iter(self.translator.translate_requests(requests, self.options))
                 break
             except LongLine as error:
-                too_long.append(chunk.lines[error.index])
-                texts[error.index] = ""
-        best = [translations[0] for translations in found]
-        unfinished = tuple(line for line, one in zip(chunk.lines, best, strict=True) if not one.finished)
-        kept = tuple(one.text if one.finished else "" for one in best)
-        copies = tuple(line for line, text, source in zip(chunk.lines, kept, chunk.texts, strict=True) if is_copy(text, source))
-        return Translated(chunk.language, chunk.number, chunk.lines, kept, unfinished, tuple(too_long), copies)
+                too_long.add(error.index)
+                requests[error.index] = requests[error.index]._replace(line="")
+        done, first = [], 0
+        for chunk in chunks:
+            best = [next(found)[0] for _ in chunk.lines]
+            unfinished = tuple(line for line, one in zip(chunk.lines, best, strict=True) if not one.finished)
+            kept = tuple(one.text if one.finished else "" for one in best)
+            pairs = zip(chunk.lines, kept, chunk.texts, strict=True)
+            copies = tuple(line for line, text, source in pairs if is_copy(text, source))
+            without = tuple(line for index, line in enumerate(chunk.lines, first) if index in too_long)
+            done.append(Translated(chunk.language, chunk.number, chunk.lines, kept, unfinished, without, copies))
+            first += len(chunk.lines)
+        return done
 
 
 def is_copy(text: str, source: str) -> bool:
@@ -213,39 +226,102 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:16]}…"
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What becomes a chunk when its lines are read."""
+
+    language: str
+    number: int
+    lines: NDArray[np.int64]
+
+
 def missing_chunks(
-    plan: Plan, corpus: Corpus, work: Work, size: int, hear: Callable[[int], None] = lambda lines: None
-) -> Iterator[Chunk]:
-    """What is left to translate, read from the corpus as it is asked for; `hear` is told of lines that are done already."""
-    for language in plan.languages:
-        lines = plan.lines(language)
-        cut = {number: lines[start : start + size] for number, start in enumerate(range(0, len(lines), size))}
-        missing = {number: part for number, part in cut.items() if not work.has(language, number, part.tolist())}
-        hear(len(lines) - sum(map(len, missing.values())))
-        texts = enumerate(corpus.lines(plan.pivot)) if missing else iter(())
-        for number, part in missing.items():
-            wanted = iter(part.tolist())
-            sought, found = next(wanted, None), []
-            for line, text in texts:
-                if line == sought:
-                    found.append(" ".join(text.split()))
-                    sought = next(wanted, None)
-                    if sought is None:
-                        break
-            yield Chunk(language, number, tuple(part.tolist()), tuple(found))
+    plan: Plan,
+    corpus: Corpus,
+    work: Work,
+    size: int,
+    hear: Callable[[int], None] = lambda lines: None,
+    *,
+    together: int = 0,
+) -> Iterator[list[Chunk]]:
+    """What is left to translate, read from the corpus in one pass as it is asked for; `hear` is told of lines that are done.
+
+    Chunks come several at a time, up to `together` lines, always the same ones, whatever is done of them: what is translated
+    in one batch may differ by a rounding from what is translated in another.
+    """
+    groups = _groups(plan, size, together)
+    done = {id(group): all(work.has(part.language, part.number, part.lines.tolist()) for part in group) for group in groups}
+    hear(sum(len(part.lines) for group in groups if done[id(group)] for part in group))
+    missing = [group for group in groups if not done[id(group)]]
+    read = _read_parts([part for group in missing for part in group], corpus.lines(plan.pivot))
+    for group in missing:
+        yield list(islice(read, len(group)))
+
+
+def _groups(plan: Plan, size: int, together: int) -> list[list[_Part]]:
+    """All chunks there are, in the order in which one pass over the corpus has read them."""
+    parts = [
+        _Part(language, number, lines[start : start + size])
+        for language, lines in ((language, plan.lines(language)) for language in plan.languages)
+        for number, start in enumerate(range(0, len(lines), size))
+    ]
+    parts.sort(key=lambda part: int(part.lines[-1]))
+    groups: list[list[_Part]] = []
+    room = 0
+    for part in parts:
+        if len(part.lines) > room:
+            groups.append([])
+            room = max(together, len(part.lines))
+        groups[-1].append(part)
+        room -= len(part.lines)
+    return groups
+
+
+def _read_parts(parts: Sequence[_Part], texts: Iterable[str]) -> Iterator[Chunk]:
+    """Of parts in the order of their last lines; a language's next part begins where the one before has ended."""
+    waiting: dict[str, deque[_Part]] = {}
+    for part in parts:
+        waiting.setdefault(part.language, deque()).append(part)
+    held: dict[str, list[str]] = {language: [] for language in waiting}
+    whole: dict[tuple[str, int], tuple[str, ...]] = {}
+    sought = [(int(queue[0].lines[0]), language) for language, queue in waiting.items()]
+    heapify(sought)
+    numbered = enumerate(texts) if parts else iter(())
+    for due in parts:
+        while (due.language, due.number) not in whole:
+            line, text = next(numbered)
+            while sought and sought[0][0] == line:
+                language = sought[0][1]
+                part, found = waiting[language][0], held[language]
+                found.append(" ".join(text.split()))
+                if len(found) == len(part.lines):
+                    whole[language, part.number] = tuple(found)
+                    found.clear()
+                    waiting[language].popleft()
+                if waiting[language]:
+                    heapreplace(sought, (int(waiting[language][0].lines[len(found)]), language))
+                else:
+                    heappop(sought)
+        yield Chunk(due.language, due.number, tuple(due.lines.tolist()), whole.pop((due.language, due.number)))
 
 
 def back_translate(
-    chunks: Iterator[Chunk] | Sequence[Chunk],
-    translate: Callable[[Chunk], Translated],
+    groups: Iterable[Sequence[Chunk]],
+    translate: Callable[[Sequence[Chunk]], list[Translated]],
     work: Work,
     engine: Engine,
     hear: Callable[[int], None] = lambda lines: None,
 ) -> None:
     """Translates chunks and stores each as soon as it is done."""
-    for done in map_chunks(translate, chunks, engine):
-        work.store(done)
-        hear(len(done.lines))
+    for group in map_chunks(translate, groups, engine):
+        for done in group:
+            work.store(done)
+        hear(sum(len(done.lines) for done in group))
+
+
+def lines_together(device: str, engine: Engine) -> int:
+    """Lines of different chunks that a GPU translates in the same batches; a chunk of a few languages alone leaves it idle."""
+    return LINES_TOGETHER if engine.name == "local" and device.startswith("cuda") else 0
 
 
 def search_options(device: str, *, beam: int, batch_tokens: int = 0) -> SearchOptions:

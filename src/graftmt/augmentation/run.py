@@ -17,6 +17,7 @@ from graftmt.augmentation.back_translation import (
     Work,
     back_translate,
     differences,
+    lines_together,
     missing_chunks,
     search_options,
 )
@@ -336,7 +337,8 @@ def translate_plan(
             if lines:
                 bar.message(f"{lines:,} lines were translated before")
 
-        chunks = missing_chunks(plan, train, work, options.chunk_lines, hear_reused)
+        together = lines_together(device, options.engine)
+        chunks = missing_chunks(plan, train, work, options.chunk_lines, hear_reused, together=together)
         back_translate(chunks, translate, work, options.engine, hear)
     assert reused + translated == total
     return translated

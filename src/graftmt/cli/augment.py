@@ -64,7 +64,7 @@ def augment(
         bool, typer.Option("--keep-duplicates", help="Keep a translation that another line has too.")
     ] = False,
     chunk: Annotated[
-        int, typer.Option("--chunk", min=1, help="Lines translated and stored together; on a GPU 4096 is faster.")
+        int, typer.Option("--chunk", min=1, help="Lines translated and stored together; a GPU takes some of these at a time.")
     ] = 512,
     batch: BatchTokens = 0,
     engine: Annotated[
