@@ -67,8 +67,9 @@ def test_a_resident_base_is_used_and_stays_as_it_is(options: AddOptions, base: B
 
 
 def test_a_stopped_run_gives_what_one_in_a_single_go_gives(options: AddOptions, base: Base, tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
-        add(options, base, minutes=0)
+    for _ in range(2):  # at the first time while lines in other languages are translated, of which one chunk is left then
+        with pytest.raises(Stopped):
+            add(options, base, minutes=0)
     assert not (options.run / "pack").exists()
     assert steps_done(add(options, base, dry_run=True).config) == 1
     resumed, whole = add(options, base), add(options, base, run=tmp_path / "whole")
@@ -266,10 +267,20 @@ def test_a_mistake_in_an_override_is_said_before_more_text_is_made(options: AddO
 def test_a_run_that_was_stopped_says_where_it_stands(options: AddOptions, base: Base) -> None:
     said: list[str] = []
     with pytest.raises(Stopped) as caught:
-        add_language(replace(options, minutes=0), said.append, base)
+        add_language(replace(options, minutes=0, augment="none"), said.append, base)
     standing = {"languages": ["el"], "side": "source", "run": str(options.run), "step": 1, "steps": 4, "pack": None}
     assert caught.value.standing == standing
     assert f"there is no pack yet: 1 of 4 steps are done, in {options.run}" in said
+
+
+def test_the_time_may_be_over_before_all_lines_are_translated(options: AddOptions, base: Base) -> None:
+    said: list[str] = []
+    with pytest.raises(Stopped) as caught:
+        add_language(replace(options, minutes=0), said.append, base)
+    standing = {"languages": ["el"], "side": "source", "run": str(options.run), "step": 0, "steps": None, "pack": None}
+    assert caught.value.standing == standing
+    assert f"there is no pack yet: lines in other languages are still being translated, in {options.run}" in said
+    assert add(options, base).pack is not None
 
 
 def test_of_the_same_text_nothing_is_said_twice(options: AddOptions, base: Base, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import DataError, GraftError, LanguageError
 from graftmt.files import atomic_folder
+from graftmt.training import Stopped
 
 KNOWN = ("en", "fr", "ru")
 
@@ -282,6 +284,18 @@ def test_a_thousand_demo_lines_killed_again_and_again_here_and_on_ray(
 
 
 # Being asked again
+
+
+def test_the_time_given_ends_it_after_a_chunk_and_the_same_call_goes_on(options: AugmentOptions, tmp_path: Path) -> None:
+    counts = []
+    while not options.output.exists():
+        with suppress(Stopped):
+            quietly(replace(options, minutes=0))
+        counts.append(len(list(options.work.glob("*-*.json"))))
+    assert counts == [*range(1, len(counts)), 0]
+    assert len(counts) > 3
+    quietly(replace(options, output=tmp_path / "whole"))
+    assert read(tmp_path / "whole") == read(options.output)
 
 
 def test_a_result_that_is_there_is_not_made_again(options: AugmentOptions) -> None:

@@ -252,6 +252,9 @@ def test_other_settings_in_the_same_folder_need_fresh_which_loses_nothing(pair, 
 
 def test_minutes_stop_it_and_the_same_command_goes_on(pair) -> None:
     stopped = pair("--minutes", "0", "--json")
+    assert (stopped.code, json.loads(stopped.stdout)["step"], json.loads(stopped.stdout)["steps"]) == (0, 0, None)
+    assert "lines in other languages are still being translated, in runs/tlh-source" in stopped.stderr
+    stopped = pair("--minutes", "0", "--json")
     assert stopped.code == 0
     assert json.loads(stopped.stdout) == {
         "stopped": "the time given with --minutes is over",

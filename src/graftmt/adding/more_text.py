@@ -51,7 +51,9 @@ class PlannedText:
         )
 
 
-def with_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path, say: Say) -> AddCorpus:
+def with_more_text(
+    corpus: AddCorpus, options: AddOptions, base: Base, folder: Path, say: Say, minutes: float | None = None
+) -> AddCorpus:
     """The training text with pairs in the base's other languages, real or back-translated; all of them are partners then."""
     assert options.augment is not None
     train = augment_training(
@@ -66,6 +68,7 @@ def with_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: P
         seed=options.seed,
         device=options.device,
         dtype=options.base_precision,
+        minutes=minutes,
         quiet=options.quiet,
         say=say,
     )

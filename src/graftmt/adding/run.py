@@ -17,7 +17,7 @@ from graftmt.adding.examination import Examination, examine
 from graftmt.adding.more_text import PlannedText, plan_more_text, with_more_text
 from graftmt.adding.request import AddOptions, check_early, choose_steps, make_config, recipe_of, run_folder, with_defaults
 from graftmt.adding.verdict import Verdict, judge, no_verdict
-from graftmt.base import Base, choose_device
+from graftmt.base import Base, choose_device, world_size
 from graftmt.configuration import differences, to_mapping
 from graftmt.errors import ConfigError, GraftError
 from graftmt.files import exclusive
@@ -129,7 +129,15 @@ def add_language(
             elif options.augment is not None:
                 make_config(options, corpus, recipe_of(options, base, parent), folder, device)  # before text is translated
                 asked = time.monotonic()
-                corpus = with_more_text(corpus, options, base, folder, say)
+                # Of several processes the others wait for the first here, and could not be told to stop.
+                left = minutes_left(options, started) if world_size() == 1 else None
+                try:
+                    corpus = with_more_text(corpus, options, base, folder, say, left)
+                except Stopped as stop:
+                    say(f"there is no pack yet: lines in other languages are still being translated, in {folder}")
+                    whose = {"languages": list(options.languages), "side": options.side, "run": str(folder)}
+                    stop.standing = {**whose, "step": 0, "steps": None, "pack": None}
+                    raise
                 making = time.monotonic() - asked
             result = look(options, corpus, given if corpus.few else corpus, base, parent, folder, device, say, planned)
         if options.dry_run:
@@ -159,7 +167,7 @@ def add_language(
                 base,
                 corpus.train,
                 corpus.valid,
-                minutes=None if options.minutes is None else options.minutes - (time.monotonic() - started) / 60,
+                minutes=minutes_left(options, started),
                 quiet=options.quiet,
                 say=say,
                 on_ready=on_ready,
@@ -223,6 +231,10 @@ def remove_untrained(folder: Path, parents: Sequence[Path]) -> None:
     for parent in parents:
         with suppress(OSError):  # another run may be in there by now
             parent.rmdir()
+
+
+def minutes_left(options: AddOptions, started: float) -> float | None:
+    return None if options.minutes is None else options.minutes - (time.monotonic() - started) / 60
 
 
 def open_corpus(options: AddOptions, base: Base, work: Path) -> AddCorpus:

@@ -32,6 +32,7 @@ from graftmt.files import exclusive, read_json, remove_left
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
 from graftmt.training.checkpoints import CannotGoOn
+from graftmt.training.stopping import stop_on_signals
 
 Say = Callable[[str], None]
 
@@ -67,6 +68,8 @@ class AugmentOptions:
     device: str = "auto"
     dtype: str = "fp32"
     engine: Engine = LOCAL
+    minutes: float | None = None
+    """After so many, what is translated is kept and `Stopped` is raised."""
     fresh: bool = False
     quiet: bool = False
 
@@ -175,6 +178,7 @@ def augment_training(
     device: str = "auto",
     dtype: str = "fp32",
     engine: Engine = LOCAL,
+    minutes: float | None = None,
     fresh: bool = False,
     quiet: bool = False,
     say: Say = print,
@@ -195,6 +199,7 @@ def augment_training(
         device=device,
         dtype=dtype,
         engine=engine,
+        minutes=minutes,
         fresh=fresh,
         quiet=quiet,
     )
@@ -316,7 +321,7 @@ def made_before(options: AugmentOptions, facts: Mapping[str, Any], inputs: Seque
 def translate_plan(
     plan: Plan, train: Corpus, teacher: Teacher, work: Work, options: AugmentOptions, resident: Base | None
 ) -> int:
-    """All that is chosen and not translated yet; returns how many lines this process translated."""
+    """All that is chosen and not translated yet; returns how many lines this process translated. Stopped, all is saved."""
     total = sum(int(lines.sum()) for lines in plan.chosen.values())
     # On Ray's machines the device is theirs to find.
     device = choose_device(options.device) if options.engine.name == "local" else options.device
@@ -324,12 +329,18 @@ def translate_plan(
     translate = BackTranslator(teacher, plan.pivot, search, resident)
     reused, translated, began = 0, 0, time.monotonic()
 
-    with progress(f"translating into {', '.join(plan.languages)}", total, quiet=options.quiet) as bar:
+    with (
+        stop_on_signals(options.minutes) as request,
+        progress(f"translating into {', '.join(plan.languages)}", total, quiet=options.quiet) as bar,
+    ):
 
         def hear(lines: int) -> None:
             nonlocal translated
             translated += lines
-            bar.update(reused + translated, pace(translated, total - reused - translated, time.monotonic() - began))
+            left = total - reused - translated
+            bar.update(reused + translated, pace(translated, left, time.monotonic() - began))
+            if left and request.asked:
+                request.stop()
 
         def hear_reused(lines: int) -> None:
             nonlocal reused

@@ -14,12 +14,14 @@ from graftmt.cli.common import (
     BatchTokens,
     Beam,
     Device,
+    Minutes,
     Packs,
     Precision,
     Quiet,
     items,
     parse_packs,
     speaker,
+    stoppable,
 )
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ def augment(
     ] = None,
     device: Device = "auto",
     dtype: Precision = "fp32",
+    minutes: Minutes = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over, also where there is a result or unfinished work.")
     ] = False,
@@ -125,10 +128,12 @@ def augment(
         device=device,
         dtype=dtype,
         engine=Engine(name=engine, address=ray_address, workers=workers, gpu=engine == "ray" and device.startswith("cuda")),
+        minutes=minutes,
         fresh=fresh,
         quiet=quiet,
     )
-    result = run(options, speaker(quiet))
+    with stoppable(as_json=as_json, made="folder"):
+        result = run(options, speaker(quiet))
     if as_json:
         print(json.dumps(result.to_dict(), ensure_ascii=False))
     else:
