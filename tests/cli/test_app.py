@@ -117,7 +117,8 @@ def test_memory_of_a_gpu_is_shared_out_as_training_wants_it_unless_one_has_chose
 
 
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored by what a script runs in the background
 import graftmt.cli.inspect as inspect
 from graftmt.cli import app
 

@@ -17,7 +17,7 @@ from sacrebleu.significance import PairedTest
 from graftmt.experiments import definitions
 from graftmt.experiments.jobs import Job, in_order
 from graftmt.experiments.making import RunOptions
-from graftmt.experiments.paper import ROWS
+from graftmt.experiments.paper import OURS, ROWS
 from graftmt.experiments.planning import Plan, Request, make_plan
 from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.reporting import write_report
@@ -46,9 +46,11 @@ def test_our_rows_are_planned_with_the_papers_among_them() -> None:
     assert {language for job in only_greek.jobs for language in job.languages} == {"el"}
 
 
-def test_the_list_of_the_papers_recipes_has_none_of_ours(graftmt) -> None:
+def test_the_list_of_recipes_has_the_papers_and_then_ours(graftmt) -> None:
     assert not [row.id for row in ROWS if row.model.ours]
-    assert {one["id"] for one in json.loads(graftmt("recipes", "--json").stdout)} == {row.id for row in ROWS}
+    assert all(row.model.ours for row in OURS)
+    listed = [one["id"] for one in json.loads(graftmt("recipes", "--json").stdout)]
+    assert listed == [row.id for row in (*ROWS, *OURS)]
 
 
 def test_what_is_for_trained_directions_only_has_a_stage_that_the_profile_can_change() -> None:

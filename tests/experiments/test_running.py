@@ -435,7 +435,7 @@ def test_the_paracrawl_experiments_on_releases(
         (["run", "docs"], "say what to run: --tables 2,3,4"),
         (["run", "docs", "--tables", "6"], "table 6 is of the ParaCrawl models"),
         (["run", "docs", "--tables", "99"], "table 99 is not among those with scores of models"),
-        (["run", "docs", "--tables", "two"], "'two' is not a number"),
+        (["run", "docs", "--tables", "two"], "'two' is no number"),
         (["run", "docs", "--tables", "2", "--rows", "31"], "no row of what was asked for is of this model; its rows are 1, 5"),
         (["run", "docs", "--tables", "2", "--rows", "seven"], "expected the number of a model, such as 7"),
         (["run", "docs", "--tables", "2", "--languages", "fr"], "not a new language of profile 'docs'"),
