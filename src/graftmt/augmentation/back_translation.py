@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from graftmt.augmentation.engines import Engine, map_chunks
 from graftmt.augmentation.plan import Plan
 from graftmt.base import Base, choose_device, read_base_document
+from graftmt.configuration import changes
 from graftmt.data import Corpus
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.errors import DataError, GraftError, LanguageError, nearest
@@ -206,18 +207,15 @@ class Work:
             yield self.read(language, number)
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """`beam was 5, is 1`: what two descriptions do not have in common."""
     found = []
-    for key in dict.fromkeys((*before, *now)):
-        old, new = before.get(key), now.get(key)
-        if isinstance(old, dict) and isinstance(new, dict):
-            found += differences(old, new, f"{prefix}{key} ")
-        elif old != json.loads(json.dumps(new)):
-            if prefix == "text ":
-                found.append(f"{key} has changed" if old and new else f"{key} was {'added' if new else 'removed'}")
-            else:
-                found.append(f"{prefix}{key} was {_short(old)}, is {_short(new)}")
+    for change in changes(before, json.loads(json.dumps(now))):
+        if (file := change.key.removeprefix("text.")) != change.key:
+            both = change.old and change.new
+            found.append(f"{file} has changed" if both else f"{file} was {'added' if change.new else 'removed'}")
+        else:
+            found.append(f"{change.key.replace('.', ' ')} was {_short(change.old)}, is {_short(change.new)}")
     return found
 
 
