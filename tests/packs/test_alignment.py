@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
 from graftmt.packs import alignment
 from graftmt.packs.alignment import translation_table, translations_of
@@ -91,6 +92,15 @@ def test_symbols_of_both_vocabularies_and_long_lines_take_no_part() -> None:
 @pytest.mark.parametrize("pairs", [[], [([], [])], [([8], [9])], [([4], [4])] * 3])
 def test_lines_that_say_nothing_give_nothing(pairs: Lines) -> None:
     assert translation_table(pairs, ROWS, ROWS) == {}
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-60])
+def test_what_is_equal_but_for_the_last_digits_goes_by_its_row(size: float) -> None:
+    new, base = torch.tensor([7] * 12), torch.arange(40, 52)
+    score = torch.full((12,), size / 3, dtype=torch.float64)
+    noise = torch.linspace(-4e-16, 4e-16, 12, dtype=torch.float64)
+    for one in (noise, -noise, noise * 0):
+        assert alignment._best(new, base, score * (1 + one), 8) == {7: dict.fromkeys(range(40, 48), 0.125)}
 
 
 def test_a_table_in_symbols() -> None:

@@ -187,11 +187,19 @@ def _normalised(counts: Tensor, row_of: Tensor, rows: int) -> Tensor:
 
 
 def _best(new_of: Tensor, base_of: Tensor, score: Tensor, top: int) -> dict[int, dict[int, float]]:
-    """`new_of` is sorted. Of the `top` links of a row those that have next to none of its weight go, too."""
+    """`new_of` is sorted. Of the `top` links of a row those that have next to none of its weight go, too.
+
+    Links that are equal but for the last digits, as those of words that always stand together, go by their base row: otherwise
+    the order of a GPU's sums would choose among them.
+    """
     rows, lengths = new_of.unique_consecutive(return_counts=True)
+    mantissa, exponent = score.frexp()
+    score = torch.ldexp((mantissa * 2**24).round(), exponent - 24)
+    parts = (rows.tolist(), base_of.split(lengths.tolist()), score.split(lengths.tolist()))
     table = {}
-    for row, bases, scores in zip(rows.tolist(), base_of.split(lengths.tolist()), score.split(lengths.tolist()), strict=True):
-        values, order = scores.topk(min(top, len(scores)))
+    for row, bases, scores in zip(*parts, strict=True):
+        values, order = scores.sort(descending=True, stable=True)
+        values, order = values[:top], order[:top]
         chosen = values >= max(_TINY, _LEAST_WEIGHT * float(values.sum()))
         if chosen.any():
             weights = values[chosen] / values[chosen].sum()
