@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def test_a_dry_run_looks_at_everything_and_writes_nothing(options: AddOptions, b
     assert (result.pack, result.path, result.verdict) == (None, None, None)
     assert result.config.run == options.run
     assert list(tmp_path.iterdir()) == []
-    assert result.lines()[0] == "The text:"
+    assert result.lines()[:2] == ["The recipe, el as source: embed + enc-first-layer + init:alignment", "The text:"]
 
 
 def test_the_output_is_a_copy_of_the_run_s_pack(options: AddOptions, base: Base, tmp_path: Path) -> None:
@@ -277,9 +278,9 @@ def test_the_time_may_be_over_before_all_lines_are_translated(options: AddOption
     said: list[str] = []
     with pytest.raises(Stopped) as caught:
         add_language(replace(options, minutes=0), said.append, base)
-    standing = {"languages": ["el"], "side": "source", "run": str(options.run), "step": 0, "steps": None, "pack": None}
-    assert caught.value.standing == standing
-    assert f"there is no pack yet: lines in other languages are still being translated, in {options.run}" in said
+    whose = {"languages": ["el"], "side": "source", "run": str(options.run)}
+    assert caught.value.standing == {**whose, "translated": 37, "lines": 74, "step": 0, "steps": None, "pack": None}
+    assert f"there is no pack yet: of 74 lines in other languages 37 are translated, in {options.run}" in said
     assert add(options, base).pack is not None
 
 
@@ -337,27 +338,94 @@ def test_more_text_makes_partners_of_the_other_languages(options: AddOptions, ba
     assert result.config.data.few == ("fr", "ru")
 
 
-def test_a_source_pack_keeps_the_other_languages_by_default(options: AddOptions, base: Base) -> None:
+@pytest.fixture(scope="module")
+def phrases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Text that the demo's base can translate: enough for 25 lines in each of its other languages."""
+    pytest.importorskip("babel")
+    from graftmt.demo.corpus import write_corpus
+
+    folder = tmp_path_factory.mktemp("phrases") / "corpus"
+    write_corpus(folder, ("en", "fr", "ru", "el"), train_lines=400, valid_lines=20, test_lines=20)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def able() -> Iterator[Base]:
+    with resources.as_file(resources.files("graftmt.demo") / "base") as folder:
+        yield Base.load(folder)
+
+
+@pytest.fixture
+def phrased(options: AddOptions, phrases: Path) -> Iterator[AddOptions]:
+    with resources.as_file(resources.files("graftmt.demo") / "base") as folder:
+        yield replace(options, base=folder, train=(str(phrases),), steps=2)
+
+
+def test_a_source_pack_keeps_the_other_languages_by_default(phrased: AddOptions, able: Base) -> None:
     said: list[str] = []
-    result = add_language(replace(options, steps=2), said.append, base)
+    result = add_language(phrased, said.append, able)
     assert result.config.recipe == "embed + enc-first-layer + init:alignment"
-    assert (result.config.data.partners, result.config.data.few) == (("en", "fr", "ru"), ("fr", "ru"))
-    lines = result.corpus.pairs(10_000)
-    assert sum(1 for line in result.corpus.train.lines("fr") if line) <= lines // 8  # an untrained base does not end them all
+    assert set(result.config.data.few) == {"fr", "de", "es", "ru"}
+    assert 20 <= sum(1 for line in result.corpus.train.lines("de") if line) <= 25
     assert list(result.seconds) == ["more text", "looking at the text", "preparing", "training", "verdict"]
-    assert f"--augment {lines // 8}-bt by default" in said[0] and "--augment none" in said[0]
-    again = add_language(replace(options, steps=2), said.append, base)
-    assert again.pack is not None and result.pack is not None
+    assert "--augment 25-bt by default" in said[0] and "--augment none" in said[0]
+    assert "The recipe, el as source: embed + enc-first-layer + init:alignment" in said
+    assert result.pack is not None
+    made = result.pack.card["augmentation"]
+    assert (made["spec"], made["pivot"], set(made["lines"])) == ("25-bt", "en", {"fr", "de", "es", "ru"})
+    assert result.to_dict()["augmentation"] == made
+    again = add_language(phrased, said.append, able)
+    assert again.pack is not None
     assert again.pack.fingerprint == result.pack.fingerprint
 
 
-def test_a_pack_of_the_default_recipe_is_continued_with_the_other_languages_too(
-    options: AddOptions, base: Base, tmp_path: Path
+def test_directions_of_a_few_lines_stay_such_when_a_pack_is_continued(phrased: AddOptions, able: Base, tmp_path: Path) -> None:
+    first = add(phrased, able)
+    go_on = replace(phrased, parent=first.path, merges=None, steps=1)
+    second = add(go_on, able, run=tmp_path / "second")
+    assert set(second.config.data.few) == {"fr", "de", "es", "ru"}
+    alone = add(go_on, able, run=tmp_path / "alone", augment="none")
+    assert alone.config.data.few == ()
+    french = add(go_on, able, run=tmp_path / "french", partners=("fr",))
+    kinds = [
+        {name: kind_of(entry) for name, entry in result.verdict.scores.items()}
+        for result in (second, alone, french)
+        if result.verdict is not None
+    ]
+    few = {"el-en": "trained", "el-fr": "few lines", "el-ru": "few lines"}
+    assert kinds == [few, few, {"el-en": "trained", "el-fr": "trained", "el-ru": "few lines"}]
+    assert french.pack is not None
+    assert set(french.pack.card["few"]) == {"de", "es", "ru"}
+
+
+def test_a_base_that_cannot_translate_teaches_no_lines(options: AddOptions, base: Base) -> None:
+    said: list[str] = []
+    result = add_language(replace(options, steps=2), said.append, base)
+    assert (result.config.recipe, result.config.data.few) == ("embed + init:alignment", ())
+    (warning,) = (
+        words for words in said if words.startswith("warning: of the lines translated into 2 of 2 languages (fr, ru)")
+    )
+    assert "Embeddings alone are trained instead: embed + init:alignment" in warning
+    again = add(options, base, steps=2)
+    assert result.pack is not None and again.pack is not None
+    assert again.pack.fingerprint == result.pack.fingerprint
+
+
+def test_a_run_of_another_recipe_is_refused_before_anything_is_translated(phrased: AddOptions, able: Base) -> None:
+    add(phrased, able, augment="none")
+    with pytest.raises(ConfigError, match="holds a run with other settings"):
+        add(phrased, able)
+    assert not list(phrased.run.glob("augmented*"))
+
+
+def test_a_request_that_cannot_be_met_leaves_the_run_that_it_would_replace(
+    phrased: AddOptions, able: Base, phrases: Path
 ) -> None:
-    first = add(options, base, steps=1)
-    go_on = replace(options, parent=first.path, merges=None, steps=1)
-    assert add(go_on, base, run=tmp_path / "second").config.data.few == ("fr", "ru")
-    assert add(go_on, base, run=tmp_path / "third", augment="none").config.data.few == ()
+    text = tuple(f"{name}={phrases / f'train.{name}.txt'}" for name in ("el", "en"))
+    add(phrased, able, train=text, augment="none")
+    with pytest.raises(GraftError, match="no lines with text both in el and in"):
+        add(phrased, able, train=text, augment="20", fresh=True)
+    assert (phrased.run / "pack").is_dir()
 
 
 @pytest.mark.parametrize(
@@ -382,11 +450,32 @@ def test_too_little_text_is_not_augmented_unasked(
     assert (result.config.recipe, result.planned) == ("embed + init:alignment", None)
 
 
-def test_what_is_added_goes_with_the_partner_that_was_named(options: AddOptions, base: Base) -> None:
-    result = add(options, base, partners=("fr",), steps=1)
-    assert result.config.data.few == ("en", "ru")
+def test_what_is_added_goes_with_the_partner_that_was_named(phrased: AddOptions, able: Base) -> None:
+    result = add(phrased, able, partners=("fr",))
+    assert set(result.config.data.few) == {"en", "de", "es", "ru"}
     assert result.verdict is not None
     assert kind_of(result.verdict.scores["el-fr"]) == "trained"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"partners": ("all",)}, "embeddings alone by default: training sees several languages already."),
+        ({"languages": ("el", "uk")}, "too few for lines in the base's other languages; 640 are needed."),
+        ({"augment": "none"}, ""),
+        ({"recipe": "embed"}, ""),
+    ],
+)
+def test_what_is_chosen_unasked_is_said(
+    phrased: AddOptions, able: Base, phrases: Path, changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(phrases, tmp_path / "corpus"))
+    for split in ("train", "valid", "test"):
+        shutil.copy(folder / f"{split}.el.txt", folder / f"{split}.uk.txt")
+    said: list[str] = []
+    add_language(replace(phrased, train=(str(folder),), dry_run=True, **changes), said.append, able)
+    assert [line for line in said if "by default" in line] == [one for one in said if words and words in one]
+    assert any(words in line for line in said)
 
 
 @pytest.mark.parametrize("spec", ["20-bt", "20"])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ class AddCorpus:
     """Whether `valid` was taken out of the training text here."""
     few: tuple[str, ...] = ()
     """Those of the partners that have only the few lines which `--augment` has added."""
+    augmentation: dict[str, Any] | None = None
+    """What `--augment` has added, for the pack's card."""
 
     def pairs(self, most: int) -> int:
         """Lines to train on that have text in a new language and in a partner; no more than `most` are counted."""

@@ -14,6 +14,7 @@ from graftmt.augmentation import AugmentOptions, Spec, Teacher, augment_training
 from graftmt.augmentation.run import choose_languages
 from graftmt.base import Base
 from graftmt.errors import ConfigError
+from graftmt.files import read_json
 
 Say = Callable[[str], None]
 
@@ -72,9 +73,36 @@ def with_more_text(
         quiet=options.quiet,
         say=say,
     )
-    partners = tuple(name for name in train.languages if name not in options.languages)
+    made = read_json(folder / "augmented" / "corpus.json", "the corpus")["augmentation"]
+    lines = {name: counts["lines"] for name, counts in made["report"]["languages"].items()}
+    partners = tuple(name for name in train.languages if name not in options.languages and lines.get(name, 1))
     many = corpus.partners if Spec.parse(options.augment, options.languages).lines else partners
-    return replace(corpus, train=train, partners=partners, few=tuple(name for name in partners if name not in many))
+    facts = {key: made[key] for key in ("spec", "pivot", "teacher") if key in made}
+    return replace(
+        corpus,
+        train=train,
+        partners=partners,
+        few=tuple(name for name in partners if name not in many),
+        augmentation={**facts, "lines": lines},
+    )
+
+
+def back_translated(options: AddOptions) -> bool:
+    return options.augment is not None and Spec.parse(options.augment, options.languages).back_translated
+
+
+def poor_text(corpus: AddCorpus, fewest: int) -> str:
+    """What is wrong with the lines that were translated, in words: too few were worth keeping, for many languages."""
+    assert corpus.augmentation is not None
+    lines = corpus.augmentation["lines"]
+    poor = [name for name, left in lines.items() if left < fewest]
+    if 2 * len(poor) <= len(lines):
+        return ""
+    names = ", ".join(poor[:4]) + " …" * (len(poor) > 4)
+    return (
+        f"of the lines translated into {len(poor)} of {len(lines)} languages ({names}) fewer than {fewest} were worth keeping: "
+        f"the base does not translate well enough from {corpus.augmentation['pivot']}"
+    )
 
 
 def _pivot(corpus: AddCorpus) -> str:

@@ -33,6 +33,7 @@ PAIRS_PER_LINE = 4
 FEWEST_LINES = 20
 """… or none at all, where fewer than this would be left for each."""
 NO_AUGMENTATION = "none"
+TEACHER_ALONE = "--teacher is the model that back-translates for --augment; give both or neither."
 COMPILED_FROM = 400
 """Steps on a GPU from which compiling, some ten seconds, is worth it."""
 
@@ -108,9 +109,12 @@ def check_early(options: AddOptions, base: Base) -> Pack | None:
         raise ConfigError("a base in bf16 is for training on a GPU; on a CPU fp32 is faster. Leave the precision out.")
     SearchOptions(beam=options.beam)
     if options.augment not in (None, NO_AUGMENTATION):
-        Spec.parse(options.augment)
+        try:
+            Spec.parse(options.augment)
+        except ConfigError as error:
+            raise ConfigError(f"{str(error).removesuffix('.')}; or none.") from None
     elif options.teacher is not None and not _augments_by_default(options, base, parent):
-        raise ConfigError("--teacher is the model that back-translates for --augment; give both or neither.")
+        raise ConfigError(TEACHER_ALONE)
     if options.output is not None:
         check_place(options.output)
         check_unclaimed(options.output, packs_of_run(run_folder(options, parent)))
@@ -160,12 +164,16 @@ def default_augmentation(options: AddOptions, corpus: AddCorpus, base: Base, par
 
     For text with one partner alone, for with several the encoder sees several codes; and where there is enough of it.
     """
-    others = len(base.languages) - 1
-    if not _augments_by_default(options, base, parent) or len(corpus.partners) != 1 or not others:
+    if not _augments_by_default(options, base, parent) or len(corpus.partners) != 1 or len(base.languages) == 1:
         return None
-    pairs = corpus.pairs(most=MOST_LINES * PAIRS_PER_LINE * others)
-    lines = pairs // (PAIRS_PER_LINE * others)
+    each = _pairs_for_a_line(options, base)
+    lines = corpus.pairs(most=MOST_LINES * each) // each
     return f"{lines}-bt" if lines >= FEWEST_LINES else None
+
+
+def _pairs_for_a_line(options: AddOptions, base: Base) -> int:
+    """So many pairs of the text make one line for each other language, of each new one."""
+    return PAIRS_PER_LINE * (len(base.languages) - 1) * len(options.languages)
 
 
 def _augments_by_default(options: AddOptions, base: Base, parent: Pack | None) -> bool:
@@ -177,8 +185,30 @@ def _augments_by_default(options: AddOptions, base: Base, parent: Pack | None) -
 def with_defaults(options: AddOptions, corpus: AddCorpus, base: Base, parent: Pack | None) -> AddOptions:
     """With what follows from the text where it was not asked for: more text, and the recipe that goes with it."""
     asked = options.augment or default_augmentation(options, corpus, base, parent) or NO_AUGMENTATION
+    if asked == NO_AUGMENTATION and options.teacher is not None:
+        raise ConfigError(TEACHER_ALONE)
     recipe = None if parent is not None else recipe_of(replace(options, augment=asked), base, parent)
     return replace(options, recipe=recipe, augment=None if asked == NO_AUGMENTATION else asked)
+
+
+def default_words(asked: AddOptions, chosen: AddOptions, corpus: AddCorpus, base: Base, parent: Pack | None) -> str:
+    """What was chosen of what was not asked for, and why; nothing where all was asked for, or is as ever."""
+    if not _augments_by_default(asked, base, parent):
+        return ""
+    if chosen.augment is not None:
+        words = (
+            f"--augment {chosen.augment} by default: lines in the base's other languages keep these while the encoder learns "
+            f"to read {', '.join(asked.languages)}."
+        )
+        return words if parent is not None else f"{words} For embeddings alone: --augment none."
+    if len(corpus.partners) != 1 or len(base.languages) == 1:
+        why = "training sees several languages already" if len(corpus.partners) > 1 else "the base has no other language"
+        return "" if parent is not None else f"embeddings alone by default: {why}."
+    needed = FEWEST_LINES * _pairs_for_a_line(asked, base)
+    why = f"{corpus.pairs(needed):,} line pairs are too few for lines in the base's other languages; {needed:,} are needed"
+    if parent is None:
+        return f"embeddings alone by default: {why}."
+    return f"warning: {why}. The encoder is trained on, and may forget those languages; more text, or --with all, prevents it."
 
 
 def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, folder: Path, device: str) -> PackConfig:

@@ -14,8 +14,19 @@ from typing import Any
 from graftmt.adding.corpus import AddCorpus, open_add_corpus
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
-from graftmt.adding.more_text import PlannedText, plan_more_text, with_more_text
-from graftmt.adding.request import AddOptions, check_early, choose_steps, make_config, recipe_of, run_folder, with_defaults
+from graftmt.adding.more_text import PlannedText, back_translated, plan_more_text, poor_text, with_more_text
+from graftmt.adding.request import (
+    FEWEST_LINES,
+    NO_AUGMENTATION,
+    AddOptions,
+    check_early,
+    choose_steps,
+    default_words,
+    make_config,
+    recipe_of,
+    run_folder,
+    with_defaults,
+)
 from graftmt.adding.verdict import Verdict, judge, no_verdict
 from graftmt.base import Base, choose_device, world_size
 from graftmt.configuration import differences, to_mapping
@@ -57,7 +68,9 @@ class AddResult:
 
     def lines(self, told: Examination | None = None) -> list[str]:
         """What is known before training, for a person; of the text nothing where the same was `told` for the other side."""
-        lines = [] if self.examination == told else self._text_lines()
+        whose = f"{', '.join(self.config.languages)} as {self.config.side}"
+        lines = [f"The recipe, {whose}: {self.config.recipe}"]
+        lines += [] if self.examination == told else self._text_lines()
         if self.planned is not None:
             lines += [str(self.planned), *(f"note: {note}" for note in self.planned.notes)]
         return lines
@@ -80,6 +93,7 @@ class AddResult:
             "steps": sum(stage.steps for stage in self.config.stages),
             "partners": [name for name in self.corpus.partners if name not in self.corpus.few],
             "few_lines": list(self.corpus.few),
+            "augmentation": self.corpus.augmentation,
             "held_out": self.corpus.held_out,
             "text": self.examination.to_dict(),
             "planned": self.planned.to_dict() if self.planned else None,
@@ -116,29 +130,37 @@ def add_language(
             fresh = options.fresh and team.first
             folder = opened.enter_context(work_folder(replace(options, fresh=fresh), parent, base, say, first=team.first))
             corpus = given = open_corpus(options, base, folder)
-            unasked = options.augment is None
-            options = with_defaults(options, corpus, base, parent)
+            request = options
+            options = with_defaults(request, corpus, base, parent)
             planned = None
-            if options.augment is not None and unasked:
-                say(
-                    f"--augment {options.augment} by default: lines in the base's other languages keep these while the encoder "
-                    f"learns to read {', '.join(options.languages)}. For embeddings alone: --augment none."
-                )
+            if words := default_words(request, options, corpus, base, parent):
+                say(words)
             if options.augment is not None and options.dry_run:
                 planned = plan_more_text(corpus, options, base, folder)
             elif options.augment is not None:
-                make_config(options, corpus, recipe_of(options, base, parent), folder, device)  # before text is translated
+                config = make_config(options, corpus, recipe_of(options, base, parent), folder, device)
+                if not (folder / "augmented").exists():  # before text is translated
+                    check_earlier_run(config, only=("recipe", "stages.0.temperature"))
                 asked = time.monotonic()
                 # Of several processes the others wait for the first here, and could not be told to stop.
                 left = minutes_left(options, started) if world_size() == 1 else None
                 try:
                     corpus = with_more_text(corpus, options, base, folder, say, left)
                 except Stopped as stop:
-                    say(f"there is no pack yet: lines in other languages are still being translated, in {folder}")
+                    found = stop.standing
+                    say(
+                        f"there is no pack yet: of {found['lines']:,} lines in other languages {found['translated']:,} are "
+                        f"translated, in {folder}"
+                    )
                     whose = {"languages": list(options.languages), "side": options.side, "run": str(folder)}
-                    stop.standing = {**whose, "step": 0, "steps": None, "pack": None}
+                    stop.standing = {**whose, **found, "step": 0, "steps": None, "pack": None}
                     raise
                 making = time.monotonic() - asked
+                if back_translated(options) and (problem := poor_text(corpus, FEWEST_LINES)):
+                    if request.augment is None and parent is None:  # what they were to protect is not trained without them
+                        corpus, options = given, with_defaults(replace(request, augment=NO_AUGMENTATION), given, base, parent)
+                        problem += f". Embeddings alone are trained instead: {recipe_of(options, base, parent)}"
+                    say(f"warning: {problem}.")
             result = look(options, corpus, given if corpus.few else corpus, base, parent, folder, device, say, planned)
         if options.dry_run:
             job = prepare_pack(result.config, base, corpus.train, corpus.valid, quiet=options.quiet, say=say)
@@ -210,8 +232,11 @@ def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say, 
     if options.fresh and folder.exists():
         if options.parent is not None and options.parent.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(f"--fresh would move the pack to continue, {options.parent}, aside; choose another --run.")
-        with TemporaryDirectory(prefix="graftmt-") as temporary:
-            open_corpus(options, base, Path(temporary))  # a mistake in the text leaves the earlier run where it is
+        with TemporaryDirectory(prefix="graftmt-") as temporary:  # a mistake in the text leaves the earlier run where it is
+            corpus = open_corpus(options, base, Path(temporary))
+            resolved = with_defaults(options, corpus, base, parent)
+            if resolved.augment is not None:
+                plan_more_text(corpus, resolved, base, Path(temporary))
         move_aside(folder, say)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
@@ -279,14 +304,18 @@ def look(
     return AddResult(config, corpus, examination, planned=planned)
 
 
-def check_earlier_run(config: PackConfig) -> None:
-    """A run that was begun here with other settings is not to be continued: said before the text is tokenised."""
+def check_earlier_run(config: PackConfig, *, only: Sequence[str] = ()) -> None:
+    """A run that was begun here with other settings is not to be continued: said before the text is tokenised.
+
+    `only` these settings are looked at, where others are not known yet.
+    """
     checkpoints = Checkpoints(config.run / "checkpoints", 1)
     latest = checkpoints.latest()
     if latest is None:
         return
     today = as_today(checkpoints.read_document(latest)["config"], PackConfig)
     changed = [line for line in differences(today, to_mapping(config)) if line.partition(":")[0] not in MAY_CHANGE]
+    changed = [line for line in changed if not only or line.partition(":")[0] in only]
     if changed:
         raise CannotGoOn(
             f"{config.run} holds a run with other settings ({'; '.join(changed)}). Use the same ones to go on with it"
@@ -319,8 +348,9 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
     """Scores the pack on held-out text, the one it continues too, and stores what was found on its card."""
     assert result.pack is not None
     split = result.corpus.test or result.corpus.valid
-    partners = result.pack.card["partners"]  # of a pack gone on with, those of before too
-    few = result.corpus.few
+    partners, few = result.pack.card["partners"], result.pack.card["few"]  # of a pack gone on with, those of before too
+    if result.corpus.augmentation is not None:
+        result.pack.card["augmentation"] = result.corpus.augmentation
 
     def verdict_on(pack: Pack) -> Verdict | None:
         return judge(

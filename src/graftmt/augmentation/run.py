@@ -32,13 +32,15 @@ from graftmt.files import exclusive, read_json, remove_left
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
 from graftmt.training.checkpoints import CannotGoOn
-from graftmt.training.stopping import stop_on_signals
+from graftmt.training.stopping import Stopped, stop_on_signals
 
 Say = Callable[[str], None]
 
 FORMAT = 1
 CHUNK_LINES = 512
 """Lines of a chunk: what a kill can cost, and what one batch is made from."""
+NAMED = 4
+"""Languages that a bar names; more are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,10 +330,11 @@ def translate_plan(
     search = search_options(device, beam=options.beam, batch_tokens=options.batch_tokens)
     translate = BackTranslator(teacher, plan.pivot, search, resident)
     reused, translated, began = 0, 0, time.monotonic()
+    into = ", ".join(plan.languages) if len(plan.languages) <= NAMED else f"{len(plan.languages)} languages"
 
     with (
         stop_on_signals(options.minutes) as request,
-        progress(f"translating into {', '.join(plan.languages)}", total, quiet=options.quiet) as bar,
+        progress(f"translating into {into}", total, quiet=options.quiet) as bar,
     ):
 
         def hear(lines: int) -> None:
@@ -340,7 +343,11 @@ def translate_plan(
             left = total - reused - translated
             bar.update(reused + translated, pace(translated, left, time.monotonic() - began))
             if left and request.asked:
-                request.stop()
+                try:
+                    request.stop()
+                except Stopped as stop:
+                    stop.standing = {"translated": reused + translated, "lines": total}
+                    raise
 
         def hear_reused(lines: int) -> None:
             nonlocal reused

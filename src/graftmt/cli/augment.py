@@ -159,7 +159,8 @@ def show(result: AugmentResult, new: tuple[str, ...], base: Path) -> None:
     repeated = f" {report['repeated']:,} lines repeat a text and were not considered." if report["repeated"] else ""
     console.print(
         f"{report['lines']:,} lines; pairs: {pairs}.{repeated}{before}\n"
-        f"Train on it: graftmt add {','.join(new)} --base {base} --train {result.folder} --with all",
+        f"Train on it: graftmt add {','.join(new)} --base {base} --train {result.folder} --with all --side source "
+        "--recipe 'embed + enc-first-layer + init:alignment' stages.0.temperature=1",
         markup=False,
         highlight=False,
         soft_wrap=True,

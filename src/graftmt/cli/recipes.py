@@ -91,6 +91,11 @@ def paper_recipe(text: str, side: Side) -> str:
     more = (
         "" if data.english_alone else f" --augment {Spec(lines=data.lines_per_language, back_translated=data.back_translated)}"
     )
+    if found.model.ours:
+        raise ConfigError(
+            f"--recipe {text}: ({number}) trains on more text, {found.data}. Leave --recipe out, for this is what a source "
+            f"pack does by default, or write --recipe '{found.recipe}'{more}."
+        )
     raise ConfigError(
         f"--recipe {text}: ({number}) has the recipe of another model and differs from it in the text, {found.data}. "
         f"Write --recipe '{found.recipe}'{more}."

@@ -93,9 +93,11 @@ def train_pack(
                 keep_start=job.pack.recipe.scoped,
             )
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
-        before = pack.card.get("partners", [])
+        before, few_before = pack.card.get("partners", []), pack.card.get("few", [])
+        whole = ({*before} - {*few_before}) | ({*config.data.partners} - {*config.data.few})
         pack.card |= training_facts(config, state)
         pack.card["partners"] = list(dict.fromkeys([*before, *config.data.partners]))  # also those of a pack gone on with
+        pack.card["few"] = [name for name in pack.card["partners"] if name not in whole]
         if pack.recipe.scoped and state.best_score is not None and not state.best_step:
             pack.card["scoped"] = "left out: no gain in validation"
             say(
@@ -104,7 +106,8 @@ def train_pack(
             )
         if team.first:
             save_pack(pack, config.run / "pack", base.model.config, dtype=config.store_dtype)
-            say(f"pack {pack.fingerprint[:16]} stored in {config.run / 'pack'}")
+            of_step = f" of step {state.best_step:,}" if state.best_score is not None else ""
+            say(f"pack {pack.fingerprint[:16]}{of_step} stored in {config.run / 'pack'}")
     return pack
 
 
@@ -177,7 +180,8 @@ def prepare_pack(
             "version": parent.card.get("version", 1),
             "scores": parent.card.get("scores"),
         }
-        card = {"parent": facts, "version": facts["version"] + 1, "partners": parent.card.get("partners", [])}
+        card = {"parent": facts, "version": facts["version"] + 1}
+        card |= {key: parent.card.get(key, []) for key in ("partners", "few")}
         pack = replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
     counts = ", ".join(f"{rule} {count:,}" for rule, count in pack.card["initialisation"].items())
     say(f"rows began as: {counts}" if parent is None else f"going on from the pack {parent.fingerprint[:16]}")
