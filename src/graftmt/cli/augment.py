@@ -102,7 +102,7 @@ def augment(
 
     graftmt augment el --base runs/demo/base --train runs/demo/corpus --spec 1k-bt -o runs/el-1k
 
-    graftmt add el --base runs/demo/base --train runs/el-1k --with all --side source
+    graftmt add el --base runs/demo/base --train runs/el-1k --with all --side source --recipe "embed + enc-first-layer"
 
     graftmt augment el -b BASE --train el=text.el --train en=text.en --spec 20k-bt --teacher ENGLISH-CENTRIC --beam 5 -o OUT
     """
