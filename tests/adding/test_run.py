@@ -450,6 +450,14 @@ def test_too_little_text_is_not_augmented_unasked(
     assert (result.config.recipe, result.planned) == ("embed + init:alignment", None)
 
 
+def test_a_base_of_many_languages_gets_fewer_lines_in_each(
+    phrased: AddOptions, able: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graftmt.adding.request.MOST_IN_ALL", 84)
+    planned = add(phrased, able, dry_run=True).planned
+    assert planned is not None and set(planned.lines.values()) == {21}
+
+
 def test_what_is_added_goes_with_the_partner_that_was_named(phrased: AddOptions, able: Base) -> None:
     result = add(phrased, able, partners=("fr",))
     assert set(result.config.data.few) == {"en", "de", "es", "ru"}

@@ -30,6 +30,8 @@ MOST_LINES = 1000
 """Back-translated for each other language of the base by default, as in the paper's (19) and (20) …"""
 PAIRS_PER_LINE = 4
 """… and at most one for so many pairs of the text, over all languages …"""
+MOST_IN_ALL = 40_000
+"""… and so many, however large the text and however many the base's languages …"""
 FEWEST_LINES = 20
 """… or none at all, where fewer than this would be left for each."""
 NO_AUGMENTATION = "none"
@@ -167,7 +169,8 @@ def default_augmentation(options: AddOptions, corpus: AddCorpus, base: Base, par
     if not _augments_by_default(options, base, parent) or len(corpus.partners) != 1 or len(base.languages) == 1:
         return None
     each = _pairs_for_a_line(options, base)
-    lines = corpus.pairs(most=MOST_LINES * each) // each
+    most = min(MOST_LINES, MOST_IN_ALL * PAIRS_PER_LINE // each)
+    lines = corpus.pairs(most=most * each) // each
     return f"{lines}-bt" if lines >= FEWEST_LINES else None
 
 
