@@ -24,6 +24,9 @@ from graftmt.text.vocabulary import FIRST_PIECE_ID
 Integers = npt.NDArray[np.int64]
 Pair = tuple[Integers, Integers]  # the pieces of one line: new rows, base rows
 
+VERSION = 2
+"""Of what is found: tables that were kept from an earlier one are not used."""
+
 _LONGEST_LINE = 128  # in tokens; longer lines say least about each token and cost most
 _MOST_CELLS = 80_000_000  # of 4 bytes
 _CHUNK_CELLS = 2_000_000

@@ -18,7 +18,7 @@ from graftmt.errors import ConfigError, LanguageError
 from graftmt.files import read_json, write_json
 from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer, save_pack
-from graftmt.packs.alignment import translation_table, translations_of
+from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
 from graftmt.packs.recipe import SCOPED
 from graftmt.text import Subwords, Tokenizer
@@ -361,7 +361,7 @@ def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokeni
         if corpus.lengths[corpus.languages.index(new), row] and corpus.lengths[corpus.languages.index(old), row]
     )
     folder = config.data.cache or default_cache_folder()
-    stored = folder / f"alignment-{hashlib.sha256(corpus.content.encode()).hexdigest()[:32]}.json"
+    stored = folder / f"alignment-{hashlib.sha256(f'{VERSION} {corpus.content}'.encode()).hexdigest()[:32]}.json"
     if stored.is_file():
         return read_json(stored, "the cached alignment")
     table = translation_table(pairs, len(tokenizer), len(base.tokenizer), device=base.model.device)
