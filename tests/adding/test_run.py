@@ -411,6 +411,14 @@ def test_a_base_that_cannot_translate_teaches_no_lines(options: AddOptions, base
     assert again.pack.fingerprint == result.pack.fingerprint
 
 
+def test_a_few_lines_that_were_asked_for_are_no_sign_of_a_bad_base(phrased: AddOptions, able: Base) -> None:
+    said: list[str] = []
+    result = add_language(replace(phrased, augment="5-bt"), said.append, able)
+    assert result.corpus.augmentation is not None
+    assert set(result.corpus.augmentation["chosen"].values()) == {5}
+    assert not [line for line in said if "worth keeping" in line]
+
+
 def test_a_run_of_another_recipe_is_refused_before_anything_is_translated(phrased: AddOptions, able: Base) -> None:
     add(phrased, able, augment="none")
     with pytest.raises(ConfigError, match="holds a run with other settings"):

@@ -74,7 +74,9 @@ def with_more_text(
         say=say,
     )
     made = read_json(folder / "augmented" / "corpus.json", "the corpus")["augmentation"]
-    lines = {name: counts["lines"] for name, counts in made["report"]["languages"].items()}
+    chosen, lines = (
+        {name: counts[what] for name, counts in made["report"]["languages"].items()} for what in ("chosen", "lines")
+    )
     partners = tuple(name for name in train.languages if name not in options.languages and lines.get(name, 1))
     many = corpus.partners if Spec.parse(options.augment, options.languages).lines else partners
     facts = {key: made[key] for key in ("spec", "pivot", "teacher") if key in made}
@@ -83,19 +85,17 @@ def with_more_text(
         train=train,
         partners=partners,
         few=tuple(name for name in partners if name not in many),
-        augmentation={**facts, "lines": lines},
+        augmentation={**facts, "chosen": chosen, "lines": lines},
     )
 
 
-def back_translated(options: AddOptions) -> bool:
-    return options.augment is not None and Spec.parse(options.augment, options.languages).back_translated
-
-
 def poor_text(corpus: AddCorpus, fewest: int) -> str:
-    """What is wrong with the lines that were translated, in words: too few were worth keeping, for many languages."""
+    """What is wrong with lines that were translated, in words: of enough too few were worth keeping, for most languages."""
     assert corpus.augmentation is not None
-    lines = corpus.augmentation["lines"]
-    poor = [name for name, left in lines.items() if left < fewest]
+    chosen, lines = corpus.augmentation["chosen"], corpus.augmentation["lines"]
+    if "teacher" not in corpus.augmentation:
+        return ""
+    poor = [name for name, left in lines.items() if left < fewest <= chosen[name]]
     if 2 * len(poor) <= len(lines):
         return ""
     names = ", ".join(poor[:4]) + " …" * (len(poor) > 4)

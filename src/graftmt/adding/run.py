@@ -14,7 +14,7 @@ from typing import Any
 from graftmt.adding.corpus import AddCorpus, open_add_corpus
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
-from graftmt.adding.more_text import PlannedText, back_translated, plan_more_text, poor_text, with_more_text
+from graftmt.adding.more_text import PlannedText, plan_more_text, poor_text, with_more_text
 from graftmt.adding.request import (
     FEWEST_LINES,
     NO_AUGMENTATION,
@@ -138,29 +138,11 @@ def add_language(
             if options.augment is not None and options.dry_run:
                 planned = plan_more_text(corpus, options, base, folder)
             elif options.augment is not None:
-                config = make_config(options, corpus, recipe_of(options, base, parent), folder, device)
-                if not (folder / "augmented").exists():  # before text is translated
-                    check_earlier_run(config, only=("recipe", "stages.0.temperature"))
                 asked = time.monotonic()
                 # Of several processes the others wait for the first here, and could not be told to stop.
                 left = minutes_left(options, started) if world_size() == 1 else None
-                try:
-                    corpus = with_more_text(corpus, options, base, folder, say, left)
-                except Stopped as stop:
-                    found = stop.standing
-                    say(
-                        f"there is no pack yet: of {found['lines']:,} lines in other languages {found['translated']:,} are "
-                        f"translated, in {folder}"
-                    )
-                    whose = {"languages": list(options.languages), "side": options.side, "run": str(folder)}
-                    stop.standing = {**whose, **found, "step": 0, "steps": None, "pack": None}
-                    raise
+                corpus, options = add_text(request, options, given, base, parent, folder, device, say, left)
                 making = time.monotonic() - asked
-                if back_translated(options) and (problem := poor_text(corpus, FEWEST_LINES)):
-                    if request.augment is None and parent is None:  # what they were to protect is not trained without them
-                        corpus, options = given, with_defaults(replace(request, augment=NO_AUGMENTATION), given, base, parent)
-                        problem += f". Embeddings alone are trained instead: {recipe_of(options, base, parent)}"
-                    say(f"warning: {problem}.")
             result = look(options, corpus, given if corpus.few else corpus, base, parent, folder, device, say, planned)
         if options.dry_run:
             job = prepare_pack(result.config, base, corpus.train, corpus.valid, quiet=options.quiet, say=say)
@@ -273,6 +255,41 @@ def open_corpus(options: AddOptions, base: Base, work: Path) -> AddCorpus:
         work=work,
         seed=options.seed,
     )
+
+
+def add_text(
+    request: AddOptions,
+    options: AddOptions,
+    given: AddCorpus,
+    base: Base,
+    parent: Pack | None,
+    folder: Path,
+    device: str,
+    say: Say,
+    minutes: float | None,
+) -> tuple[AddCorpus, AddOptions]:
+    """The text with that of `--augment`, and the options, which are others than those of the `request` where it is no good."""
+    config = make_config(options, given, recipe_of(options, base, parent), folder, device)
+    if not (folder / "augmented").exists():  # before text is translated
+        check_earlier_run(config, only=("recipe", "stages.0.temperature"))
+    try:
+        corpus = with_more_text(given, options, base, folder, say, minutes)
+    except Stopped as stop:
+        found = stop.standing
+        say(
+            f"there is no pack yet: of {found['lines']:,} lines in other languages {found['translated']:,} are translated, in "
+            f"{folder}"
+        )
+        whose = {"languages": list(options.languages), "side": options.side, "run": str(folder)}
+        stop.standing = {**whose, **found, "step": 0, "steps": None, "pack": None}
+        raise
+    problem = poor_text(corpus, FEWEST_LINES)
+    if problem and request.augment is None and parent is None:  # what they were to protect is not trained without them
+        corpus, options = given, with_defaults(replace(request, augment=NO_AUGMENTATION), given, base, parent)
+        problem += f". Embeddings alone are trained instead: {recipe_of(options, base, parent)}"
+    if problem:
+        say(f"warning: {problem}.")
+    return corpus, options
 
 
 def look(

@@ -154,7 +154,7 @@ def add(
             steps=steps,
             minutes=minutes,
             merges=merges,
-            augment=augment.casefold() if augment is not None and augment.casefold() == "none" else augment,
+            augment="none" if (augment or "").casefold() == "none" else augment,
             teacher=teacher,
             parent=parent,
             codes_from=codes_from,
