@@ -223,6 +223,21 @@ def test_pairs_of_packs_are_averaged_over_languages_on_one_base_only(job) -> Non
     assert "<sup>" in pivot["X→X<br>chrF"], "over one direction, where others have two"
 
 
+def test_what_was_scored_in_more_directions_is_averaged_over_those_of_most(job, tmp_path: Path) -> None:
+    for source, score in ((7, 44.0), (14, 46.0)):
+        compose(job, "el-uk", score, source=source)
+        compose(job, "uk-el", score + 2, source=source)
+    every = {"el-uk": 50.0, "uk-el": 54.0, "el-sv": 90.0, "sv-el": 90.0}
+    folder = job(6, every, languages=["el", "uk", "sv", "id"])
+    report, _ = write_report(folder, tmp_path / "out", tables=[4], figures=[])
+    text = markdown_table(report.tables[0])
+    together = next(r for r in rows_of(text) if r["source"].startswith("(6)"))
+    assert re.fullmatch(r"\*\*52\.0\*\*<sup>\d</sup>", together["X→X<br>chrF"]), "and the best of them"
+    assert "of its 4 directions the 2 that most rows have" in text
+    page = rows_of((tmp_path / "out" / "README.md").read_text(encoding="utf-8"))
+    assert next(r for r in page if r.get("source → target", "").startswith("(6)"))["ours"] == "52.0"
+
+
 def test_what_is_pivoted_anyway_is_the_direct_model_with_english(job) -> None:
     folder = job(1, {"el-en": 55.0}, languages=["el", "en"], base=None)
     folder = job(1, {"el-fr": 40.0}, languages=["el", "fr"], base=None, kind="pivot")
@@ -251,6 +266,17 @@ def test_codes_that_are_not_learned_are_compared_with_learned_ones(job) -> None:
         ("-18", "not run"),
         ("-6", "not run"),
     ]
+
+
+def test_a_table_of_validation_scores_has_those_of_the_test_set_where_there_are_no_others(job) -> None:
+    job(24, {"en-el": 50.0})
+    folder = job(24, {"en-el": 49.99}, plus="code:none", job="model-24-el-code-none-seed1")
+    text = markdown_table(make_report(read_results(folder), tables=[25]).tables[0])
+    assert "## el as target, test" in text and "the paper's are of the validation set" in text
+    assert rows_of(text)[0]["EN→EL<br>chrF"] == "+0"
+    assert "the paper's are of the validation set" not in markdown_table(
+        make_report(read_results(folder), tables=[2]).tables[0]
+    )
 
 
 def test_a_base_without_a_job_has_the_scores_that_its_packs_carry(job) -> None:

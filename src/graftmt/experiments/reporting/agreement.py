@@ -91,7 +91,7 @@ def _pairs(
     rows: Sequence[Row], quantity: Quantity, metric: Metric, results: Results, paper: PaperFigures
 ) -> list[tuple[float, float]]:
     """The paper's figure and ours, of the rows that have both and can be compared: on one base, over the same directions."""
-    cells = [results.cell(row.system, quantity, row.languages) for row in rows]
+    cells = results.cells(((row.system, row.languages) for row in rows), quantity)
     usual = usual_directions(cells)
     return [
         (paper[row.system, quantity, metric], cell.scores[metric].mean)

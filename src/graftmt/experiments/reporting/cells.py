@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
@@ -134,14 +134,31 @@ class Results:
         """Whether its languages are new ones; those of a base are its own, and bilingual models have no base."""
         return result.model is None or self._models[result.model].trains not in ("none", "base", "bilingual")
 
-    def cell(self, system: System, quantity: Quantity, languages: Sequence[str] = ()) -> Cell:
-        """`languages`: what the row's model must have been trained for, where that is not the model's own."""
+    def cells(self, systems: Iterable[tuple[System, Sequence[str]]], quantity: Quantity) -> list[Cell]:
+        """Those of rows to be compared: what was scored in more directions than most is averaged over those of most."""
+        systems = list(systems)
+        found = [self.cell(system, quantity, languages) for system, languages in systems]
+        usual = frozenset(usual_directions(found))
+        for place, ((system, languages), cell) in enumerate(zip(systems, found, strict=True)):
+            if usual < {*cell.directions}:
+                narrowed = self.cell(system, quantity, languages, only=usual)
+                note = f"of its {len(cell.directions)} directions the {len(usual)} that most rows have"
+                found[place] = replace(narrowed, notes=(*narrowed.notes, note))
+        return found
+
+    def cell(
+        self, system: System, quantity: Quantity, languages: Sequence[str] = (), only: frozenset[str] | None = None
+    ) -> Cell:
+        """`languages`: what the row's model must have been trained for, where that is not the model's own.
+
+        `only`: the directions that may be averaged, where that is not all there are.
+        """
         candidates = self._candidates(system, quantity, languages)
         succeeded = [result for result in candidates if not result.failed]
         failures = tuple(f"{result.job} failed: {result.failed}" for result in candidates if result.failed)
-        cell = self._scored(succeeded, quantity) or self._of_base(system, quantity)
+        cell = self._scored(succeeded, quantity, only) or self._of_base(system, quantity)
         if cell is not None:
-            return Cell(**{**vars(cell), "notes": (*cell.notes, *failures)})
+            return replace(cell, notes=(*cell.notes, *failures))
         failed = tuple(result for result in candidates if result.failed)
         return Cell(state="failed", scores={}, results=failed, notes=failures) if failed else NOT_RUN
 
@@ -158,6 +175,9 @@ class Results:
             together = 1 if languages else len(own)
             return [r for r in found if len(r.languages) == together] or found
         return [r for r in found if set(r.languages) == set(own)] or found
+
+    def has_split(self, split: str) -> bool:
+        return any(result.scores.get(split) for result in self.all)
 
     def on_main_base(self, cell: Cell) -> bool:
         number, fingerprint = cell.base
@@ -195,11 +215,11 @@ class Results:
             return initial is None
         return result.base == (model.initial if initial is None else initial)
 
-    def _scored(self, results: Sequence[Result], quantity: Quantity) -> Cell | None:
+    def _scored(self, results: Sequence[Result], quantity: Quantity, only: frozenset[str] | None) -> Cell | None:
         by_base: dict[tuple[int | None, str | None], list[Result]] = {}
         for result in results:
             by_base.setdefault((result.base, result.base_fingerprint), []).append(result)
-        cells = {key: cell for key, group in by_base.items() if (cell := self._pooled(group, quantity)) is not None}
+        cells = {key: cell for key, group in by_base.items() if (cell := self._pooled(group, quantity, only)) is not None}
         if not cells:
             return None
         main = [key for key in cells if key[1] is not None and key[1] == self.main_bases.get(key[0])]
@@ -209,16 +229,16 @@ class Results:
         ]
         if not main and chosen[1] and chosen[0] in self.main_bases:
             others.insert(0, f"on another base, {short(chosen[1])}: not to be compared with the rest")
-        return Cell(**{**vars(cells[chosen]), "notes": (*cells[chosen].notes, *others)})
+        return replace(cells[chosen], notes=(*cells[chosen].notes, *others))
 
-    def _pooled(self, results: Sequence[Result], quantity: Quantity) -> Cell | None:
+    def _pooled(self, results: Sequence[Result], quantity: Quantity, only: frozenset[str] | None) -> Cell | None:
         """The mean over directions for each seed, then over seeds; seeds that lack directions others have are left out."""
         seeds: dict[int, dict[str, Scores]] = {}
         used: dict[int, list[Result]] = {}
         for result in results:
             scored = split_of(result.scores, quantity.split)
             members = quantity.members(scored, self.new)
-            figures = {direction: scored[direction] for direction in members}
+            figures = {direction: scored[direction] for direction in members if only is None or direction in only}
             average = split_of(result.averages, quantity.split).get(quantity.name)
             if not figures and average is not None and set(result.languages) >= set(quantity.languages):
                 figures = {quantity.name: average}

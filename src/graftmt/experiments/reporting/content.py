@@ -229,7 +229,7 @@ def compared_split(corpus: str, metric: Metric) -> str:
 
 def _measured(systems: Sequence[System], quantity: Quantity, results: Results, report: Report) -> dict[System, float]:
     """What can be compared: on one base, over the same directions."""
-    cells = {system: results.cell(system, quantity) for system in systems}
+    cells = dict(zip(systems, results.cells(((system, ()) for system in systems), quantity), strict=True))
     usual = usual_directions(cells.values())
     return {system: cell.scores[report.metric].mean for system, cell in cells.items() if results.comparable(cell, usual)}
 

@@ -59,7 +59,7 @@ def draw_figure(figure: Figure, results: Results, path: Path, metric: Metric) ->
         if any(panel.metric != shown for panel, _, shown, curves in found if curves):
             notes.append("the paper plots BLEU; ours is chrF")
         notes += [f"not run for {' and '.join(where)}: {', '.join(absent)}" for absent, where in missing.items() if absent]
-        if any(panel.split == "valid" and panel.by == "lines" and not _has_split(results, "valid") for panel, *_ in found):
+        if any(panel.split == "valid" and panel.by == "lines" and not results.has_split("valid") for panel, *_ in found):
             notes.append("scores are those of the test set; the paper's are of the validation set")
         _draw_panels(figure, found, results, path)
         return Drawn(number=figure.number, title=figure.title, path=path, notes=tuple(notes))
@@ -76,7 +76,7 @@ def _draw_panels(
         for curve, points in curves.items():
             style = styles[curve.model, curve.plus]
             _line(axes, points, f"({curve.model}) {curve.label}", style)
-        validated = panel.split == "valid" and (panel.by == "updates" or _has_split(results, "valid"))
+        validated = panel.split == "valid" and (panel.by == "updates" or results.has_split("valid"))
         split = "validation" if validated else "test"
         label = "updates" if panel.by == "updates" else "line pairs of training"
         axes.set(title=direction.replace("-", " → "), xlabel=label, ylabel=f"{split} {METRIC_NAMES[metric]}")
@@ -109,10 +109,6 @@ def _size_axis(axes: Axes, places: Sequence[float], whole: float | None) -> None
     labels = ["all" if x == whole else f"{x / 1000:g}k" if x >= 1000 else f"{x:g}" for x in places]
     axes.set_xticks(list(places), labels=labels)
     axes.set_xticks([], minor=True)
-
-
-def _has_split(results: Results, split: str) -> bool:
-    return any(result.scores.get(split) for result in results.all)
 
 
 def _whole(panel: Panel, results: Results) -> float | None:
@@ -167,7 +163,7 @@ def _points(panel: Panel, curve: Curve, direction: str | None, results: Results,
                 if direction is not None and direction in point and "step" in point:
                     points.setdefault(point["step"], []).append(point[direction])
             continue
-        split = panel.split if _has_split(results, panel.split) else "test"
+        split = panel.split if results.has_split(panel.split) else "test"
         scored = split_of(result.scores, split).get(direction or "")
         place = result.lines or _whole(panel, results)
         if scored is not None and place is not None:

@@ -80,7 +80,9 @@ def _headline_rows(
     report: Report, results: Results, table: Table, quantities: Sequence[Quantity], notes: list[str]
 ) -> Iterator[str]:
     """Those that were run or failed; what there is to know of them is added to `notes`."""
-    rows = [(row, [results.cell(row.system, quantity, row.languages) for quantity in quantities]) for row in table.rows]
+    systems = [(row.system, row.languages) for row in table.rows]
+    found = zip(*(results.cells(systems, quantity) for quantity in quantities), strict=True)
+    rows = list(zip(table.rows, found, strict=True))
     rows = [(row, cells) for row, cells in rows if any(cell.state != "not run" for cell in cells)]
     usual = [usual_directions(cells[i] for _, cells in rows) for i in range(len(quantities))]
     best = [
@@ -120,8 +122,8 @@ def _headline_compositions(report: Report, corpus: str, results: Results) -> Ite
     if table is None:
         return
     quantity = Quantity(name="X→X", languages=table.columns[0].languages, split=compared_split(corpus, report.metric))
-    rows = [(row, results.cell(row.system, quantity, row.languages)) for row in table.rows]
-    rows = [(row, cell) for row, cell in rows if cell.state == "scored"]
+    cells = results.cells(((row.system, row.languages) for row in table.rows), quantity)
+    rows = [(row, cell) for row, cell in zip(table.rows, cells, strict=True) if cell.state == "scored"]
     if not rows:
         return
     usual = usual_directions(cell for _, cell in rows)

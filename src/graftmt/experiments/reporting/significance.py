@@ -174,7 +174,8 @@ class Tests:
             and model.data.english_alone
             and model.data.filtered
         ]
-        cells = {number: self.results.cell(System(model=number), quantity) for number in numbers}
+        found = self.results.cells(((System(model=number), ()) for number in numbers), quantity)
+        cells = dict(zip(numbers, found, strict=True))
         usual = usual_directions(cells.values())
         return {number: cell for number, cell in cells.items() if cell.results and self.results.comparable(cell, usual)}
 

@@ -86,10 +86,12 @@ class Placed:
 
     column: Column
     place: int | None
+    split: str
+    """Whose scores of ours stand in it: the paper's, or the test set where there are no others."""
 
     @property
     def quantity(self) -> Quantity:
-        return Quantity.of(self.column)
+        return replace(Quantity.of(self.column), split=self.split)
 
     @property
     def metric(self) -> Metric:
@@ -102,7 +104,11 @@ class Placed:
 
 def column_sets(table: Table, results: Results) -> Iterator[tuple[Placed, ...]]:
     """One for each language and split of the paper's columns, then one for each other language that we have results for."""
-    placed = [Placed(column=column, place=place) for place, column in enumerate(table.columns)]
+    only_valid = {column.split for column in table.columns} == {"valid"} and not results.has_split("valid")
+    placed = [
+        Placed(column=column, place=place, split="test" if only_valid else column.split)
+        for place, column in enumerate(table.columns)
+    ]
     sets: dict[tuple[object, ...], list[Placed]] = {}
     for one in placed:
         side = "target" if one.column.name.endswith("→X") else "source"
@@ -114,7 +120,7 @@ def column_sets(table: Table, results: Results) -> Iterator[tuple[Placed, ...]]:
     run = {result.model for result in results.all} & {row.system.model for row in table.rows}
     new = {name for r in results.all if r.kind == "model" and r.model in run for name in r.languages} & results.new
     for language in sorted(new - {name for names in languages for name in names}):
-        yield tuple(Placed(column=replace(one.column, languages=(language,)), place=None) for one in placed)
+        yield tuple(replace(one, column=replace(one.column, languages=(language,)), place=None) for one in placed)
 
 
 class _Footnotes:
@@ -140,7 +146,8 @@ class _BlockMaker:
     ) -> None:
         self.columns, self.results, self.models, self.paper, self.ours = columns, results, models, paper, table.ours
         self.composes = any(row.system.source is not None for row in table.rows)
-        cells = [(row, self._cells(row)) for row in table.rows]
+        by_column = [self._cells(table.rows, column) for column in columns]
+        cells = list(zip(table.rows, zip(*by_column, strict=True), strict=True))
         # A block of a language that the paper's table does not have shows what was run; a table with one half for each side
         # has rows that say nothing in the other.
         self.rows = [(row, found) for row, found in cells if self._says_something(row, found)]
@@ -151,12 +158,14 @@ class _BlockMaker:
         self.usual = [usual_directions(found[i] for _, found in self.rows) for i in range(len(columns))]
         self.best = {(i, metric): self._best(i, metric) for i in range(len(columns)) for metric in METRICS}
 
-    def _cells(self, row: Row) -> tuple[Cell, ...]:
-        return tuple(self._cell(row, column) for column in self.columns)
+    def _cells(self, rows: Sequence[Row], column: Placed) -> list[Cell]:
+        cells = self.results.cells(((row.system, row.languages) for row in rows), column.quantity)
+        if not column.is_delta:
+            return cells
+        return [self._delta(row, column, cell) for row, cell in zip(rows, cells, strict=True)]
 
-    def _cell(self, row: Row, column: Placed) -> Cell:
-        cell = self.results.cell(row.system, column.quantity, row.languages)
-        if not column.is_delta or cell.state != "scored":
+    def _delta(self, row: Row, column: Placed, cell: Cell) -> Cell:
+        if cell.state != "scored":
             return cell
         learned = self.results.cell(replace(row.system, plus=None), column.quantity, row.languages)
         if learned.state != "scored" or learned.directions != cell.directions or learned.base != cell.base:
@@ -217,7 +226,7 @@ class _BlockMaker:
         column = self.columns[0].column
         languages = ", ".join(column.languages)
         side = {"X→": " as source", "→X": " as target"}.get(column.name.replace("EN", "").replace("/", ""), "")
-        return ", ".join(part for part in (f"{languages}{side}", column.split) if part)
+        return ", ".join(part for part in (f"{languages}{side}", self.columns[0].split) if part)
 
     def _parts(self, number: int) -> list[str]:
         """The headings under one of the paper's columns: its own metric first."""
@@ -274,7 +283,7 @@ class _BlockMaker:
             else:
                 spread = cell.scores[metric_named(name)]
                 if column.is_delta:
-                    yield Field(text=f"{spread.mean:+.0f}", notes=notes)
+                    yield Field(text=f"{round(spread.mean):+d}", notes=notes)
                     continue
                 best = self.best[number, metric_named(name)]
                 bold = best == f"{spread.mean:.1f}" and self.results.comparable(cell, self.usual[number])
@@ -311,6 +320,10 @@ class _BlockMaker:
             if column.quantity.name == "X→X" and 0 < len(directions) < count * (count - 1):
                 languages = ", ".join(column.quantity.languages)
                 yield f"the paper's X→X: mean over {count * (count - 1)} directions between {languages}"
+        if self.columns[0].is_delta:
+            yield "figures are differences to the same model with a code of its own that is learned, in tenths of a point"
+        if self.columns[0].split != self.columns[0].column.split:
+            yield "scores are those of the test set; the paper's are of the validation set"
         if seeds > 1:
             yield "±: how far the farthest seed is from the mean of the seeds"
         if self.composes and any(cell.state == "scored" for _, cells in self.rows for cell in cells):
