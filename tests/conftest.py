@@ -223,6 +223,7 @@ def graft_config(graft_subwords: Callable[..., Path]) -> Callable[..., Any]:
         *,
         languages: Sequence[str] = ("el",),
         partners: Sequence[str] = ("en",),
+        few: Sequence[str] = (),
         steps: int = 3,
         **changes: Any,
     ) -> PackConfig:
@@ -233,7 +234,7 @@ def graft_config(graft_subwords: Callable[..., Path]) -> Callable[..., Any]:
             side=side,  # type: ignore[arg-type]
             recipe=recipe,
             languages=tuple(languages),
-            data=PackDataConfig(partners=tuple(partners)),
+            data=PackDataConfig(partners=tuple(partners), few=tuple(few)),
             stages=(stage,),
             **{
                 "subwords": SubwordConfig(model=graft_subwords(*languages)),

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from graftmt.experiments.reporting.results import read_results
 from graftmt.experiments.reporting.significance import Kept
 from graftmt.experiments.running import run_experiments
 from graftmt.experiments.settings import Places, pack_config
+from graftmt.packs.parts import resolve
+from graftmt.packs.recipe import Recipe
 
 PLACES = Places(run=Path("run"), corpus=Path("corpus"))
 
@@ -60,6 +63,24 @@ def test_what_is_for_trained_directions_only_has_a_stage_that_the_profile_can_ch
     assert (changed[0].learning_rate, changed[1].learning_rate) == (0.002, 5e-4)
     alone = pack_config(profile, Job(kind="model", model=101, languages=("el",)), PLACES)
     assert len(alone.stages) == 1
+
+
+def test_what_is_for_english_only_is_not_for_languages_with_a_few_lines() -> None:
+    places = replace(PLACES, partners=("en", "fr"))
+    config = pack_config(load_profile("docs"), Job(kind="model", model=108, languages=("el",)), places)
+    assert config.data.few == ("fr",)
+    assert [stage.directions for stage in config.stages] == [(), ("el-en",)]
+    without = pack_config(load_profile("docs"), Job(kind="model", model=106, languages=("el",)), places)
+    assert without.data.few == ()
+
+
+@pytest.mark.parametrize("name", ("docs", "demo", "ted"))
+def test_a_profile_leaves_out_what_its_base_has_no_layers_for(name: str) -> None:
+    profile = load_profile(name)
+    architecture = profile.base.model.architecture()
+    for model in definitions.models().values():
+        if model.recipe is not None and model.corpus == profile.paper and str(model.id) not in profile.left_out:
+            assert resolve(Recipe.parse(model.recipe), architecture, model.side)
 
 
 def test_all_translations_are_kept_unless_a_profile_says_otherwise() -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from graftmt.base import Base
+from graftmt.errors import ConfigError
 from graftmt.packs import Pack, load_pack
 from graftmt.training import Stopped
 from graftmt.training.journal import read_log
@@ -97,6 +99,29 @@ def test_a_last_stage_that_gains_nothing_is_left_out(base: Base, train_graft: Tr
     own = pack.scoped_names(base.model.config)
     assert all(not pack.parameters[name].any() for name in own if name.endswith("up.weight"))
     assert (pack.card["validation"]["stage"], pack.card["validation"]["step"]) == (1, 0)
+
+
+def test_languages_with_a_few_lines_do_without_them(base: Base, train_graft: Train, tmp_path: Path) -> None:
+    shared, scoped = "embed + enc-first-layer", "embed + enc-first-layer + enc-layer-2@trained"
+    both = {"partners": ("en", "fr"), "few": ("fr",), "steps": 8}
+    plain = train_graft(tmp_path / "plain", base, "source", shared, **both)
+    pack = train_graft(tmp_path / "scoped", base, "source", scoped, **both)
+    assert [pack.is_whole_with(language) for language in ("en", "fr", "ru")] == [True, False, False]
+    ids = torch.arange(4, 16)[None]
+    first, second = (Translator(base, [each]).composition("el", "fr").model(ids, ids) for each in (plain, pack))
+    assert torch.equal(first, second)
+    own = pack.scoped_names(base.model.config)
+    assert own and all(name.startswith("encoder.layers.1.") for name in own)
+    before = dict(base.model.named_parameters())
+    assert any(not torch.equal(pack.parameters[name], before[name]) for name in own)
+    settings = yaml.safe_load((tmp_path / "scoped" / "config.yaml").read_text(encoding="utf-8"))
+    assert [stage["directions"] for stage in settings["stages"]] == [[], ["el-en"]]
+
+
+def test_with_a_few_lines_everywhere_there_is_nothing_to_scope(base: Base, train_graft: Train, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data\.few names all of data\.partners"):
+        train_graft(tmp_path / "run", base, "source", CASES["source"][1], few=("en",))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_pack_gone_on_with_keeps_the_directions_of_before(base: Base, train_graft: Train, tmp_path: Path) -> None:

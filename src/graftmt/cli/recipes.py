@@ -207,5 +207,7 @@ def show_recipe(facts: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     if facts["recipe"] != (shared := facts["in_directions_not_trained"]):
-        words = "What stands before @trained is learned last, in a stage of its own, and used in trained directions only; "
+        words = (
+            "What stands before @trained is learned last, in a stage of its own, and is for directions with whole text only; "
+        )
         console.print(Text(f"{words}all others have {shared!r}."))

@@ -13,6 +13,7 @@ from graftmt.errors import ConfigError
 from graftmt.experiments.definitions import chain_of, models, recipe_of, run_owner
 from graftmt.experiments.jobs import Job, described, trained, trains
 from graftmt.experiments.profiles import Profile, TrainingSection
+from graftmt.packs.recipe import Recipe
 from graftmt.training import PackConfig, PackDataConfig, RetrainConfig, StageConfig, TrainConfig
 from graftmt.training.configuration import MAY_CHANGE, DataConfig, RetrainDataConfig, RunConfig
 from graftmt.training.packs import with_scoped_stage
@@ -142,13 +143,18 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
         directions=section.validation.directions or (trained_direction,),
         watch=section.validation.watch if section.validation.watch is not None else tuple(watched),
     )
+    recipe = recipe_of(model, job.plus, new)
+    partners = places.partners or (profile.pivot,)
+    # Directions with a few lines count as others do, but for parts that are to be for trained directions only.
+    scoped = model.data.lines_per_language is not None and Recipe.parse(recipe).scoped
+    few = tuple(name for name in partners if name != profile.pivot) if scoped else ()
     subwords = section.subwords if places.subwords is None else replace(section.subwords, model=places.subwords)
     config = PackConfig(
         run=places.run,
         languages=job.languages,
         side=side,
-        recipe=recipe_of(model, job.plus, new),
-        data=PackDataConfig(partners=places.partners or (profile.pivot,), max_length=section.max_length),
+        recipe=recipe,
+        data=PackDataConfig(partners=partners, few=few, max_length=section.max_length),
         subwords=subwords,
         stages=(stage,),
         validation=validation,

@@ -72,7 +72,8 @@ class Pack:
 
     def is_whole_with(self, language: str) -> bool:
         """Whether all of it is used with this language on the other side."""
-        return not self.recipe.scoped or language in self.card.get("partners", ())
+        trained = language in self.card.get("partners", ()) and language not in self.card.get("few", ())
+        return trained or not self.recipe.scoped
 
     def for_partner(self, language: str, config: ModelConfig) -> Pack:
         """The pack as it is used with one language on the other side: whole, or without what is for trained ones only."""

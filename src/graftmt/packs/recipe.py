@@ -36,7 +36,8 @@ class Adapters:
     dim: int
     parallel: bool = False
     scoped: bool = False
-    """`@trained`: only in directions whose other language the pack was trained with; the others do without it."""
+    """`@trained`: only in directions whose other language the pack was trained with, on more than a few lines; the others do
+    without it."""
 
     def __post_init__(self) -> None:
         if self.dim < 1:

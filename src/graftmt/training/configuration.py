@@ -229,7 +229,7 @@ class PackDataConfig:
     """The base's languages that the new ones are paired with."""
     few: tuple[str, ...] = ()
     """Those of the partners with a few lines only, such as back-translated ones: they take no part in choosing the best
-    checkpoint, and are watched instead."""
+    checkpoint, and are watched instead; parts with `@trained` are not for them."""
     max_length: int = 256
     """Pairs with more tokens on a side are left out of training."""
     cache: Path | None = None

@@ -124,12 +124,23 @@ def training_device(config: PackConfig, base: Base) -> str:
 
 
 def with_scoped_stage(config: PackConfig) -> PackConfig:
-    """What is for trained directions only is learned last, on top of all else: one more stage, half as long."""
+    """What is for trained directions only is learned last, on top of all else: one more stage, half as long, in those alone.
+
+    Directions with a few lines (`data.few`) are none of them: the lines are there so that the pack remembers their codes.
+    """
     if not Recipe.parse(config.recipe).scoped or len(config.stages) > 1:
         return config
-    stage = config.stages[0]
+    stage, few = config.stages[0], config.data.few
     steps = max(1, stage.steps // 2)
     last = replace(stage, name=f"{stage.name}{SCOPED}", steps=steps, warmup=min(stage.warmup, max(1, steps // 10)))
+    if few:
+        whole = [str(direction) for direction in pack_directions(config, stage) if set(direction).isdisjoint(few)]
+        if not whole:
+            raise ConfigError(
+                f"recipe {config.recipe!r} has parts with {SCOPED}, and data.few names all of data.partners: there would be no "
+                "direction for them. Leave a partner with whole text out of data.few, or the scope out of the recipe."
+            )
+        last = replace(last, directions=tuple(whole))
     return replace(config, stages=(stage, last))
 
 
