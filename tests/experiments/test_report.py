@@ -397,6 +397,7 @@ def test_the_first_page_and_figures(job, tmp_path: Path) -> None:
     job(7, {"el-en": 57.0, "el-fr": 42.0}, curve=curve(14.0))
     job(24, {"en-el": 50.0, "fr-el": 43.0})
     job(7, {"el-en": 40.0}, kind="size", lines=3000)
+    job(15, {"el-en": 59.0, "el-fr": 9.0}, curve=curve(2.0))
     folder = job(12, {"el-en": 58.0, "el-fr": 11.0}, curve=curve(4.0))
     report, written = write_report(folder, tmp_path / "out")
     page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
@@ -404,6 +405,7 @@ def test_the_first_page_and_figures(job, tmp_path: Path) -> None:
     for words in (BASE["fingerprint"], "13a", "NVIDIA H200", "/EN averages over 1 others, fr", "Not run: Tables"):
         assert words in page
     assert "el-de in place of el-fr" in page
+    assert "- not in the paper's figure: (15) all-enc-layers" in page
     for link in re.findall(r"\]\((.*?)\)", page):
         assert (tmp_path / "out" / link).is_file(), link
     drawn = [path for path in written if path.suffix == ".png"]

@@ -259,7 +259,8 @@ def with_pace(config: PackConfig) -> PackConfig:
     stage = config.stages[0]
     stage = replace(stage, warmup=max(1, min(400, stage.steps // 10)))
     # Validating takes as long as a hundred steps of a GPU.
-    every = max(100, stage.steps // 4) if config.device.startswith("cuda") else max(50, stage.steps // 10)
+    times, fewest = (4, 100) if config.device.startswith("cuda") else (10, 50)
+    every = max(fewest, -(-stage.steps // times))  # rounded up: the last of them is at the end, not just before it
     return replace(
         config,
         stages=(stage,),

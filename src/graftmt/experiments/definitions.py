@@ -142,6 +142,8 @@ class Curve:
     languages: tuple[str, ...] = ("el",)
     plus: str | None = None
     """As a system's."""
+    added: bool = False
+    """By us: the paper's figure does not have it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,6 +58,8 @@ def draw_figure(figure: Figure, results: Results, path: Path, metric: Metric) ->
     if any(len(points) > (panel.by == "lines") for panel, *_, curves in found for points in curves.values()):
         if any(panel.metric != shown for panel, _, shown, curves in found if curves):
             notes.append("the paper plots BLEU; ours is chrF")
+        drawn = dict.fromkeys(f"({curve.model}) {curve.label}" for *_, curves in found for curve in curves if curve.added)
+        notes += [f"not in the paper's figure: {', '.join(drawn)}"] if drawn else []
         notes += [f"not run for {' and '.join(where)}: {', '.join(absent)}" for absent, where in missing.items() if absent]
         if any(panel.split == "valid" and panel.by == "lines" and not results.has_split("valid") for panel, *_ in found):
             notes.append("scores are those of the test set; the paper's are of the validation set")
@@ -69,7 +71,7 @@ def draw_figure(figure: Figure, results: Results, path: Path, metric: Metric) ->
 def _draw_panels(
     figure: Figure, panels: Sequence[tuple[Panel, str, Metric, Mapping[Curve, Points]]], results: Results, path: Path
 ) -> None:
-    canvas = new_figure(width=6.2 * len(panels), height=4.6)
+    canvas = new_figure(width=6.2 * len(panels), height=5.4)
     styles = {key: n for n, key in enumerate(dict.fromkeys((c.model, c.plus) for p in figure.panels for c in p.curves))}
     for number, (panel, direction, metric, curves) in enumerate(panels, 1):
         axes = canvas.add_subplot(1, len(panels), number)
@@ -84,7 +86,7 @@ def _draw_panels(
             _size_axis(axes, sorted({x for points in curves.values() for x in points}), _whole(panel, results))
         axes.grid(alpha=0.3)
         if curves:
-            axes.legend(fontsize="small")
+            axes.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2)  # clear of the curves
         else:
             axes.set(xticks=[], yticks=[])
             axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", color="grey")
