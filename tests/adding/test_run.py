@@ -507,6 +507,7 @@ def test_a_dry_run_counts_what_more_text_would_be_and_makes_none(
     assert f"--augment {spec}: a dry run does not make this text" in words
     assert "It would add 20 lines × 2 languages (fr, ru), 40 in all" in words
     assert ("translated first" in words) == spec.endswith("-bt")
+    assert (result.planned.seconds is not None) == spec.endswith("-bt") == ("(which takes " in words)
     assert list(tmp_path.iterdir()) == []
     assert add(options, base, dry_run=True, augment="none").planned is None
 
@@ -533,8 +534,9 @@ def test_the_steps_of_a_dry_run_are_those_of_the_text_with_what_would_be_added(
 
 def test_a_dry_run_says_what_more_text_would_fail_on(options: AddOptions, base: Base, graft_base) -> None:
     teacher = graft_base(languages=("en", "fr"))
-    with pytest.raises(GraftError, match="cannot write 'ru'"):
-        add(options, base, augment="20-bt", teacher=teacher, dry_run=True)
+    for dry_run in (True, False):
+        with pytest.raises(GraftError, match=r"cannot write 'ru'.*Take another --teacher, leave it out, or .*--augment none\."):
+            add(options, base, augment="20-bt", teacher=teacher, dry_run=dry_run)
 
 
 def test_augmentation_that_makes_no_sense_is_said_before_any_text_is_read(options: AddOptions, base: Base) -> None:

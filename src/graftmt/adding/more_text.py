@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from graftmt.adding.corpus import AddCorpus
+from graftmt.adding.estimate import duration
 from graftmt.adding.examination import Examination
 from graftmt.adding.request import AddOptions
-from graftmt.augmentation import AugmentOptions, Spec, Teacher, augment_training, make_plan
+from graftmt.augmentation import AugmentOptions, Plan, Spec, Teacher, augment_training, make_plan
+from graftmt.augmentation.back_translation import BackTranslator, Chunk, search_options
 from graftmt.augmentation.run import choose_languages
 from graftmt.base import Base
 from graftmt.errors import ConfigError
 from graftmt.files import read_json
 
 Say = Callable[[str], None]
+TIMED_ON_CPU, TIMED_ON_GPU = 16, 512
+"""Lines that are translated to say how long all of them take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +35,8 @@ class PlannedText:
     back_translated: bool
     usable: dict[str, int]
     """New language → its lines that would then have a translation."""
+    seconds: float | None
+    """To translate them, by the time that a few take; None where none would be, or by a teacher that is not at hand."""
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,6 +53,8 @@ class PlannedText:
         each = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
         languages = f"{len(self.lines)} language{'s' * (len(self.lines) != 1)} ({names})"
         how = "translated first, some of which may be dropped" if self.back_translated else "from the same text"
+        if self.seconds is not None:
+            how += f" (which takes {duration(self.seconds)} at most)"
         return (
             f"--augment {self.spec}: a dry run does not make this text. It would add {each} lines × {languages}, "
             f"{sum(self.lines.values()):,} in all, {how}. Steps are as many as with it, timed without it."
@@ -57,6 +66,7 @@ def with_more_text(
 ) -> AddCorpus:
     """The training text with pairs in the base's other languages, real or back-translated; all of them are partners then."""
     assert options.augment is not None
+    _languages(corpus, options, base, folder)
     train = augment_training(
         corpus.train,
         spec=options.augment,
@@ -115,8 +125,8 @@ def _pivot(corpus: AddCorpus) -> str:
     return corpus.partners[0]
 
 
-def plan_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path) -> PlannedText:
-    """The same lines chosen, nothing translated and nothing written; what cannot be done is said as it would be then."""
+def _languages(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path) -> tuple[str, tuple[str, ...]]:
+    """What is translated from, and into what; a teacher that cannot is refused."""
     assert options.augment is not None
     asked = AugmentOptions(
         new=options.languages,
@@ -126,10 +136,18 @@ def plan_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: P
         pivot=_pivot(corpus),
         teacher=options.teacher,
     )
-    spec = Spec.parse(options.augment, options.languages)
     pivot, languages = choose_languages(asked, corpus.train, base.languages)
-    if spec.back_translated:
-        Teacher(base=options.teacher or options.base).check(pivot, languages)
+    if Spec.parse(options.augment, options.languages).back_translated:
+        way_out = "Take another --teacher, leave it out, or train without: --augment none."
+        Teacher(base=options.teacher or options.base).check(pivot, languages, way_out)
+    return pivot, languages
+
+
+def plan_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path) -> PlannedText:
+    """The same lines chosen, nothing translated and nothing written; what cannot be done is said as it would be then."""
+    assert options.augment is not None
+    spec = Spec.parse(options.augment, options.languages)
+    pivot, languages = _languages(corpus, options, base, folder)
     plan = make_plan(
         spec, corpus.train, new=options.languages, pivot=pivot, languages=languages, named=False, seed=options.seed
     )
@@ -138,5 +156,28 @@ def plan_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: P
         lines={language: int(chosen.sum()) for language, chosen in plan.chosen.items()},
         back_translated=spec.back_translated,
         usable={name: int((plan.kept & spoken).sum()) for name, spoken in plan.spoken.items()},
+        seconds=_seconds_to_translate(plan, corpus, options, base) if spec.back_translated and not options.teacher else None,
         notes=tuple(plan.notes),
     )
+
+
+def _seconds_to_translate(plan: Plan, corpus: AddCorpus, options: AddOptions, base: Base) -> float:
+    """By timing some of the lines; of thousands, more are translated at a time, so that it is rather less."""
+    device = str(base.model.device)
+    translate = BackTranslator(Teacher(base=options.base), plan.pivot, search_options(device, beam=1), base)
+    texts = corpus.train.texts([plan.pivot])[plan.pivot]
+    sample = TIMED_ON_GPU if device.startswith("cuda") else TIMED_ON_CPU
+
+    def chunks(lines: int) -> list[Chunk]:
+        """As many of each language, from all over the text."""
+        each = -(-lines // len(plan.chosen))
+        chosen = {language: plan.lines(language) for language in plan.languages}
+        spread = {name: tuple(map(int, rows[:: max(1, len(rows) // each)][:each])) for name, rows in chosen.items()}
+        return [Chunk(name, 0, rows, tuple(texts[row] for row in rows)) for name, rows in spread.items()]
+
+    translate(chunks(1))  # kernels that are made at their first use are no part of it
+    asked = chunks(sample)
+    started = time.monotonic()
+    translate(asked)
+    taken = time.monotonic() - started
+    return taken * sum(int(chosen.sum()) for chosen in plan.chosen.values()) / sum(len(chunk.lines) for chunk in asked)

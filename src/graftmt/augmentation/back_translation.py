@@ -35,6 +35,7 @@ from graftmt.translator import LongLine, Request, Translator
 
 LINES_TOGETHER = 4096
 WAY_OUT = "start over with --fresh, or write to another folder (-o)"
+WITH_OTHERS = "Take another --teacher, add --packs, or name the --languages to augment with."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ class Teacher:
         packs = {name: load_pack(path).fingerprint for name, path in named}
         return {"fingerprint": read_base_document(self.base)["fingerprint"], "packs": packs, "dtype": self.dtype}
 
-    def check(self, source: str, targets: Sequence[str]) -> None:
+    def check(self, source: str, targets: Sequence[str], way_out: str = WITH_OTHERS) -> None:
         """It has to read the pivot and to write all the others; said now rather than by a worker in an hour."""
         known = list(read_base_document(self.base)["languages"])
         packs = [load_pack(path) for path in (self.packs.values() if isinstance(self.packs, Mapping) else self.packs)]
@@ -66,7 +67,7 @@ class Teacher:
                     verb = "read" if side == "source" else "write"
                     raise LanguageError(
                         f"the teacher {self.base} cannot {verb} {language!r}{nearest(language, here) or '.'} It knows: "
-                        f"{', '.join(here)}. Take another --teacher, add --packs, or name the --languages to augment with."
+                        f"{', '.join(here)}. {way_out}"
                     )
 
 
