@@ -268,6 +268,7 @@ class Workshop:
             self.options.output / "text" / ("filtered" if data.filtered else "unfiltered"),
             seed=job.seed,
             claims=self.claims,
+            minutes=self.minutes_left(),
             quiet=self.options.quiet,
             say=self.say,
         )

@@ -16,7 +16,7 @@ from graftmt.data import Corpus
 from graftmt.errors import DataError
 from graftmt.experiments.claims import Claims
 from graftmt.files import atomic_folder, read_json, write_json
-from graftmt.training import SubwordConfig
+from graftmt.training import Stopped, SubwordConfig
 from graftmt.training.run import run_subwords
 
 Say = Callable[[str], None]
@@ -54,32 +54,40 @@ def augmented(
     *,
     seed: int,
     claims: Claims,
+    minutes: float | None,
     quiet: bool,
     say: Say,
 ) -> Material:
-    """Made once for all packs that take it; killed, it goes on where it was."""
+    """Made once for all packs that take it; stopped, after so many minutes or by a kill, it goes on where it was."""
     name = f"{'+'.join(new)}-{spec}-seed{seed}" + (f"-{teacher.fingerprint[:12]}" if spec.back_translated else "")
-    output, note = folder / name, folder / f"{name}.json"
+    output, note, begun = folder / name, folder / f"{name}.json", folder / f"{name}.begun.json"
     # Once it is there it is only looked at, which takes moments.
     with claims.take(f"text-{folder.name}-{name}", wait=output.is_dir() and note.is_file()):
+        before = read_json(begun, "the time of the augmentation so far")["seconds"] if begun.is_file() else 0.0
         started = time.monotonic()
-        corpus = augment_training(
-            train,
-            spec=str(spec),
-            new=new,
-            base=base,
-            folder=output,
-            resident=teacher.resident,
-            teacher=None if teacher.resident is not None else teacher.folder,
-            beam=teacher.beam,
-            seed=seed,
-            device=teacher.device,
-            dtype=teacher.dtype,
-            quiet=quiet,
-            say=say,
-        )
+        try:
+            corpus = augment_training(
+                train,
+                spec=str(spec),
+                new=new,
+                base=base,
+                folder=output,
+                resident=teacher.resident,
+                teacher=None if teacher.resident is not None else teacher.folder,
+                beam=teacher.beam,
+                seed=seed,
+                device=teacher.device,
+                dtype=teacher.dtype,
+                minutes=minutes,
+                quiet=quiet,
+                say=say,
+            )
+        except Stopped:
+            write_json(begun, {"seconds": round(before + time.monotonic() - started, 1)})
+            raise
         if not note.is_file():
-            write_json(note, {"seconds": round(time.monotonic() - started, 1)})
+            write_json(note, {"seconds": round(before + time.monotonic() - started, 1)})
+        begun.unlink(missing_ok=True)
     partners = tuple(language for language in corpus.languages if language not in new)
     return Material(corpus, partners, read_json(note, "the time of the augmentation")["seconds"])
 
