@@ -21,6 +21,7 @@ from graftmt.experiments.reporting.content import make_report, trade_offs
 from graftmt.experiments.reporting.latex import escape, latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
 from graftmt.experiments.reporting.results import read_results
+from graftmt.experiments.reporting.trade_off import split_by_gap
 
 BASE = {"id": 4, "fingerprint": "0dddbf411efd9ae5"}
 OTHER_BASE = {"id": 4, "fingerprint": "77aa01c3f0b15566"}
@@ -414,6 +415,16 @@ def test_the_first_page_and_figures(job, tmp_path: Path) -> None:
     assert {made.number for made in report.tables} >= {2, 3, 10, 14}
     found = row(rows_of(page), 7)  # which also says that tables have as many cells in each row as headings
     assert (list(found)[-2:], found["updates"], found["seconds"]) == (["updates", "seconds"], "1,200", "65")
+
+
+def test_a_plot_leaves_out_what_lies_between_models_that_collapsed_and_the_others() -> None:
+    near = {str(n): (60.0 + n, 47.0 + n / 10) for n in range(6)}
+    assert split_by_gap(near) == [near]
+    fallen = {"15": (64.7, 20.8), "12": (63.0, 19.0)}
+    assert [set(part) for part in split_by_gap({**near, **fallen})] == [set(near), set(fallen)]
+    assert split_by_gap({"7": (63.0, 47.0), "15": (64.0, 20.0)}) == [{"7": (63.0, 47.0), "15": (64.0, 20.0)}], (
+        "too few to be parted"
+    )
 
 
 def test_the_first_page_compares_only_what_can_be_compared(job, tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from graftmt.experiments.definitions import Model, Row, System, Table
 from graftmt.experiments.reporting.agreement import Agreement, Checked, agreements, check_findings
 from graftmt.experiments.reporting.beyond import beyond_table
 from graftmt.experiments.reporting.cells import SIDES, PaperFigures, Quantity, Results, paper_figures, usual_directions
-from graftmt.experiments.reporting.figures import KINDS, TradeOff
 from graftmt.experiments.reporting.results import METRIC_NAMES, METRICS, Metric, Result
 from graftmt.experiments.reporting.significance import Kept, Standing, Tested, standings
 from graftmt.experiments.reporting.tables import ReportTable, report_table
+from graftmt.experiments.reporting.trade_off import KINDS, TradeOff
 
 T = TypeVar("T")
 

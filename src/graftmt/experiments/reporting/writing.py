@@ -13,12 +13,13 @@ from pathlib import Path
 
 from graftmt.experiments import definitions
 from graftmt.experiments.reporting.content import Report, choose, document, make_report, trade_offs
-from graftmt.experiments.reporting.figures import Drawn, draw_figure, draw_trade_offs
+from graftmt.experiments.reporting.figures import Drawn, draw_figure
 from graftmt.experiments.reporting.index import index
 from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
 from graftmt.experiments.reporting.results import Metric, read_results, results_folder
 from graftmt.experiments.reporting.significance import Kept
+from graftmt.experiments.reporting.trade_off import draw_trade_offs
 from graftmt.files import write_json, write_text
 
 
