@@ -235,8 +235,8 @@ def graft_config(graft_subwords: Callable[..., Path]) -> Callable[..., Any]:
             recipe=recipe,
             languages=tuple(languages),
             data=PackDataConfig(partners=tuple(partners), few=tuple(few)),
-            stages=(stage,),
             **{
+                "stages": (stage,),
                 "subwords": SubwordConfig(model=graft_subwords(*languages)),
                 "validation": ValidationConfig(every=4, lines=6),
                 "tensorboard": False,

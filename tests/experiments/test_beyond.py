@@ -31,6 +31,7 @@ from graftmt.experiments.running import run_experiments
 from graftmt.experiments.settings import Places, pack_config
 from graftmt.packs.parts import resolve
 from graftmt.packs.recipe import Recipe
+from graftmt.training.packs import scoped_directions
 
 PLACES = Places(run=Path("run"), corpus=Path("corpus"))
 
@@ -69,7 +70,7 @@ def test_what_is_for_english_only_is_not_for_languages_with_a_few_lines() -> Non
     places = replace(PLACES, partners=("en", "fr"))
     config = pack_config(load_profile("docs"), Job(kind="model", model=108, languages=("el",)), places)
     assert config.data.few == ("fr",)
-    assert [stage.directions for stage in config.stages] == [(), ("el-en",)]
+    assert [str(direction) for direction in scoped_directions(config)] == ["el-en"]
     without = pack_config(load_profile("docs"), Job(kind="model", model=106, languages=("el",)), places)
     assert without.data.few == ()
 

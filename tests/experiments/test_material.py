@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graftmt.augmentation import AugmentOptions, Spec
+from graftmt.augmentation.back_translation import BackTranslator
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.experiments.claims import Claims
@@ -43,7 +44,10 @@ def test_back_translation_stops_when_the_time_is_over_and_goes_on(
         make(0.0)
     (begun,) = folder.glob("*.begun.json")
     begun.write_text(json.dumps({"seconds": 1000.0}), encoding="utf-8")
+    calls, translate = [], BackTranslator.__call__
+    monkeypatch.setattr(BackTranslator, "__call__", lambda self, chunks: calls.append(chunks) or translate(self, chunks))
     made = make(None)
+    assert sum(len(chunk.lines) for chunks in calls for chunk in chunks) == 2 * 12 - 4, "the first chunk is there"
     assert set(made.partners) == {"en", "fr", "ru"}
     assert made.seconds > 1000.0, "the time before it was stopped counts"
     assert not list(folder.glob("*.begun.json"))

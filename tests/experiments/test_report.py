@@ -237,6 +237,27 @@ def test_what_was_scored_in_more_directions_is_averaged_over_those_of_most(job, 
     assert "of its 4 directions the 2 that most rows have" in text
     page = rows_of((tmp_path / "out" / "README.md").read_text(encoding="utf-8"))
     assert next(r for r in page if r.get("source → target", "").startswith("(6)"))["ours"] == "52.0"
+    document = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
+    entry = next(one for one in document["results"] if one["id"] == 6 and one.get("average") == "X→X")
+    assert (entry["chrf"], entry["directions"]) == (52.0, ["el-uk", "uk-el"])
+
+
+def test_a_row_of_several_jobs_is_narrowed_without_the_averages_of_those_that_are_left_out(job) -> None:
+    for number in (7, 8):
+        folder = job(number, {"el-fr": 40.0, "el-de": 42.0})
+    for other, score in (("fr", 50.0), ("de", 52.0), ("ru", 90.0)):
+        pair = {f"el-{other}": score}
+        averages = {"X→/EN": {"bleu": score - 20, "chrf": score, "directions": 1}}
+        scores = {"test": {"directions": directions(pair), "averages": averages}}
+        folder = job(1, pair, languages=["el", other], base=None, scores=scores)
+    assert plain(row(table(folder, 2), 1)["EL→/EN<br>chrF"]) == "51.0"
+
+
+def test_of_two_rows_with_other_directions_the_order_decides_nothing(job) -> None:
+    job(7, {"el-fr": 40.0, "el-de": 42.0})
+    folder = job(12, {"el-fr": 50.0, "el-de": 52.0, "el-ru": 60.0})
+    rows = table(folder, 2)
+    assert "<sup>" in row(rows, 7)["EL→/EN<br>chrF"] and row(rows, 12)["EL→/EN<br>chrF"] == "54.0"
 
 
 def test_what_is_pivoted_anyway_is_the_direct_model_with_english(job) -> None:
@@ -278,6 +299,18 @@ def test_a_table_of_validation_scores_has_those_of_the_test_set_where_there_are_
     assert "the paper's are of the validation set" not in markdown_table(
         make_report(read_results(folder), tables=[2]).tables[0]
     )
+
+
+def test_a_narrowed_code_is_compared_with_a_learned_one_that_is_narrowed_too(job) -> None:
+    every = {"fr-el": 40.0, "de-el": 42.0, "ru-el": 60.0}
+    job(24, every)
+    for number in (30, 31):
+        job(number, {name: every[name] for name in ("fr-el", "de-el")})
+        some = {"fr-el": 41.0, "de-el": 43.0}
+        job(number, some, plus="code:none", job=f"model-{number}-el-code-none-seed1")
+    folder = job(24, {**every, "ru-el": 90.0}, plus="code:none", job="model-24-el-code-none-seed1")
+    first = rows_of(markdown_table(make_report(read_results(folder), tables=[25]).tables[0]))[0]
+    assert plain(first["/EN→EL<br>chrF"]) == "+0"
 
 
 def test_a_base_without_a_job_has_the_scores_that_its_packs_carry(job) -> None:
@@ -422,9 +455,12 @@ def test_a_plot_leaves_out_what_lies_between_models_that_collapsed_and_the_other
     assert split_by_gap(near) == [near]
     fallen = {"15": (64.7, 20.8), "12": (63.0, 19.0)}
     assert [set(part) for part in split_by_gap({**near, **fallen})] == [set(near), set(fallen)]
-    assert split_by_gap({"7": (63.0, 47.0), "15": (64.0, 20.0)}) == [{"7": (63.0, 47.0), "15": (64.0, 20.0)}], (
-        "too few to be parted"
-    )
+    level = {str(n): (60.0 + n, 0.0) for n in range(5)}
+    assert split_by_gap(level) == [level]
+    close = {"7": (60.0, 47.2), "8": (61.0, 47.1), "9": (62.0, 46.6), "10": (63.0, 46.5)}
+    assert split_by_gap(close) == [close]
+    two = {"7": (63.0, 47.0), "15": (64.0, 20.0)}
+    assert split_by_gap(two) == [two], "too few to be parted"
 
 
 def test_the_first_page_compares_only_what_can_be_compared(job, tmp_path: Path) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
 
 from graftmt.base import Base
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, load_pack
-from graftmt.training import Stopped
+from graftmt.training import StageConfig, Stopped
 from graftmt.training.journal import read_log
 from graftmt.training.loop import Trainer
 from graftmt.training.validation import Validator
@@ -105,7 +105,12 @@ def test_languages_with_a_few_lines_do_without_them(base: Base, train_graft: Tra
     shared, scoped = "embed + enc-first-layer", "embed + enc-first-layer + enc-layer-2@trained"
     both = {"partners": ("en", "fr"), "few": ("fr",), "steps": 8}
     plain = train_graft(tmp_path / "plain", base, "source", shared, **both)
-    pack = train_graft(tmp_path / "scoped", base, "source", scoped, **both)
+    said: list[str] = []
+    pack = train_graft(tmp_path / "scoped", base, "source", scoped, said=said, **both)
+    assert [line.partition(": ")[2].split(" in ")[1] for line in said if line.startswith("stage ")] == [
+        "2 directions, 8 steps",
+        "1 direction, 4 steps",
+    ]
     assert [pack.is_whole_with(language) for language in ("en", "fr", "ru")] == [True, False, False]
     ids = torch.arange(4, 16)[None]
     first, second = (Translator(base, [each]).composition("el", "fr").model(ids, ids) for each in (plain, pack))
@@ -114,8 +119,39 @@ def test_languages_with_a_few_lines_do_without_them(base: Base, train_graft: Tra
     assert own and all(name.startswith("encoder.layers.1.") for name in own)
     before = dict(base.model.named_parameters())
     assert any(not torch.equal(pack.parameters[name], before[name]) for name in own)
-    settings = yaml.safe_load((tmp_path / "scoped" / "config.yaml").read_text(encoding="utf-8"))
-    assert [stage["directions"] for stage in settings["stages"]] == [[], ["el-en"]]
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_a_pack_gone_on_with_learns_for_others_without_them(
+    base: Base, train_graft: Train, tmp_path: Path, stages: int
+) -> None:
+    """Its parts begin as those of before: what is shared must not come to lean on them."""
+    both: dict[str, Any] = {"partners": ("en", "fr"), "few": ("fr",), "steps": 6}
+    train_graft(tmp_path / "first", base, "source", CASES["source"][1], **both)
+    parent, models = tmp_path / "first" / "pack", []
+
+    class Watched(Trainer):
+        def run(self, *arguments: Any) -> None:
+            ids = torch.arange(4, 16)[None]
+            models.append(self.model(ids, ids))
+            super().run(*arguments)
+
+    if stages == 2:
+        stage = StageConfig(name="own", directions=(), batch_tokens=200, learning_rate=0.02, warmup=1, steps=3)
+        both = {**both, "stages": (stage, replace(stage, name="last"))}
+    said: list[str] = []
+    before = load_pack(parent)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graftmt.training.run.Trainer", Watched)
+        again = train_graft(tmp_path / "again", base, "source", parent=parent, said=said, **both)
+    ids = torch.arange(4, 16)[None]
+    assert torch.equal(models[0], Translator(base, [before]).composition("el", "fr").model(ids, ids))
+    assert len(models) == 2 and any("in 1 direction, 3 steps" in line for line in said)
+    own = before.scoped_names(base.model.config)
+    assert all(
+        any(not torch.equal(before.parameters[n], again.parameters[n]) for n in names) for names in (own, {"embedding.weight"})
+    )
+    assert not any("brought no lower" in line for line in said)
 
 
 def test_with_a_few_lines_everywhere_there_is_nothing_to_scope(base: Base, train_graft: Train, tmp_path: Path) -> None:

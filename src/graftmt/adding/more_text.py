@@ -48,13 +48,15 @@ class PlannedText:
         return replace(examination, languages=languages)
 
     def __str__(self) -> str:
+        if not self.lines:
+            return f"--augment {self.spec}: there is no other language of the base with lines to add."
         counts = sorted(set(self.lines.values()))
         names = ", ".join(self.lines)
         each = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
         languages = f"{len(self.lines)} language{'s' * (len(self.lines) != 1)} ({names})"
         how = "translated first, some of which may be dropped" if self.back_translated else "from the same text"
         if self.seconds is not None:
-            how += f" (which takes {duration(self.seconds)} at most)"
+            how += f" (which takes about {duration(self.seconds)})"
         return (
             f"--augment {self.spec}: a dry run does not make this text. It would add {each} lines × {languages}, "
             f"{sum(self.lines.values()):,} in all, {how}. Steps are as many as with it, timed without it."
@@ -143,20 +145,24 @@ def _languages(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path)
     return pivot, languages
 
 
-def plan_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path) -> PlannedText:
-    """The same lines chosen, nothing translated and nothing written; what cannot be done is said as it would be then."""
+def plan_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path, *, timed: bool) -> PlannedText:
+    """The same lines chosen and nothing written; what cannot be done is said as it would be then.
+
+    `timed`: some lines are translated, to say how long all would take.
+    """
     assert options.augment is not None
     spec = Spec.parse(options.augment, options.languages)
     pivot, languages = _languages(corpus, options, base, folder)
     plan = make_plan(
         spec, corpus.train, new=options.languages, pivot=pivot, languages=languages, named=False, seed=options.seed
     )
+    timed = timed and spec.back_translated and options.teacher is None and bool(plan.chosen)
     return PlannedText(
         spec=options.augment,
         lines={language: int(chosen.sum()) for language, chosen in plan.chosen.items()},
         back_translated=spec.back_translated,
         usable={name: int((plan.kept & spoken).sum()) for name, spoken in plan.spoken.items()},
-        seconds=_seconds_to_translate(plan, corpus, options, base) if spec.back_translated and not options.teacher else None,
+        seconds=_seconds_to_translate(plan, corpus, options, base) if timed else None,
         notes=tuple(plan.notes),
     )
 
@@ -180,4 +186,5 @@ def _seconds_to_translate(plan: Plan, corpus: AddCorpus, options: AddOptions, ba
     started = time.monotonic()
     translate(asked)
     taken = time.monotonic() - started
-    return taken * sum(int(chosen.sum()) for chosen in plan.chosen.values()) / sum(len(chunk.lines) for chunk in asked)
+    lines = sum(int(chosen.sum()) for chosen in plan.chosen.values())
+    return round(taken * lines / sum(len(chunk.lines) for chunk in asked), 1)

@@ -136,7 +136,7 @@ def add_language(
             if words := default_words(request, options, corpus, base, parent):
                 say(words)
             if options.augment is not None and options.dry_run:
-                planned = plan_more_text(corpus, options, base, folder)
+                planned = plan_more_text(corpus, options, base, folder, timed=True)
             elif options.augment is not None:
                 asked = time.monotonic()
                 # Of several processes the others wait for the first here, and could not be told to stop.
@@ -218,7 +218,7 @@ def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say, 
             corpus = open_corpus(options, base, Path(temporary))
             resolved = with_defaults(options, corpus, base, parent)
             if resolved.augment is not None:
-                plan_more_text(corpus, resolved, base, Path(temporary))
+                plan_more_text(corpus, resolved, base, Path(temporary), timed=False)
         move_aside(folder, say)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:

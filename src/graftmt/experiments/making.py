@@ -93,7 +93,7 @@ class Workshop:
         return None if limit is None else limit - (time.monotonic() - self.started) / 60
 
     def check_time(self) -> None:
-        """Before anything that cannot stop in between."""
+        """Before anything that cannot stop in between, or takes a while to begin."""
         left = self.minutes_left()
         if left is not None and left <= 0:
             raise Stopped("the time given with --minutes is over", 0)

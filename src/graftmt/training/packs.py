@@ -42,10 +42,21 @@ class PackJob:
     pack: Pack
     composition: Composition
     prepared: Prepared
+    shared: Transformer | None = None
+    """The model of directions that parts with `@trained` are not for, where these parts begin as something: in a pack that is
+    continued. All stages but the last train in it."""
 
     @property
     def directions(self) -> list[Direction]:
         return pack_directions(self.config, self.config.stages[0])
+
+    def directions_of(self, stage: StageConfig) -> list[Direction]:
+        scoped = self.pack.recipe.scoped and stage is self.config.stages[-1]
+        return scoped_directions(self.config) if scoped else pack_directions(self.config, stage)
+
+    def model_of(self, stage: int) -> Transformer:
+        last = stage + 1 == len(self.config.stages)
+        return self.composition.model if last or self.shared is None else self.shared
 
 
 def train_pack(
@@ -84,13 +95,14 @@ def train_pack(
                 job.prepared,
                 job.composition.model,
                 job.pack.parameters,
-                lambda stage: pack_directions(config, stage),
+                job.directions_of,
                 request,
                 team,
                 quiet=quiet,
                 say=say,
                 trained_in=lambda stage: names_trained(job, stage),
-                keep_start=job.pack.recipe.scoped,
+                model_of=job.model_of,
+                keep_start=job.pack.recipe.scoped and config.parent is None,  # a parent's parts begin as something else
             )
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
         before, few_before = pack.card.get("partners", []), pack.card.get("few", [])
@@ -124,24 +136,31 @@ def training_device(config: PackConfig, base: Base) -> str:
 
 
 def with_scoped_stage(config: PackConfig) -> PackConfig:
-    """What is for trained directions only is learned last, on top of all else: one more stage, half as long, in those alone.
-
-    Directions with a few lines (`data.few`) are none of them: the lines are there so that the pack remembers their codes.
-    """
-    if not Recipe.parse(config.recipe).scoped or len(config.stages) > 1:
+    """What is for trained directions only is learned last, on top of all else: one more stage, half as long."""
+    recipe = Recipe.parse(config.recipe) if config.parent is None else load_pack(config.parent).recipe
+    if not recipe.scoped:
         return config
-    stage, few = config.stages[0], config.data.few
-    steps = max(1, stage.steps // 2)
-    last = replace(stage, name=f"{stage.name}{SCOPED}", steps=steps, warmup=min(stage.warmup, max(1, steps // 10)))
-    if few:
-        whole = [str(direction) for direction in pack_directions(config, stage) if set(direction).isdisjoint(few)]
-        if not whole:
-            raise ConfigError(
-                f"recipe {config.recipe!r} has parts with {SCOPED}, and data.few names all of data.partners: there would be no "
-                "direction for them. Leave a partner with whole text out of data.few, or the scope out of the recipe."
-            )
-        last = replace(last, directions=tuple(whole))
-    return replace(config, stages=(stage, last))
+    if len(config.stages) == 1:
+        (stage,) = config.stages
+        steps = max(1, stage.steps // 2)
+        last = replace(stage, name=f"{stage.name}{SCOPED}", steps=steps, warmup=min(stage.warmup, max(1, steps // 10)))
+        config = replace(config, stages=(stage, last))
+    scoped_directions(config)
+    return config
+
+
+def scoped_directions(config: PackConfig) -> list[Direction]:
+    """Where parts with `@trained` learn: in the last stage's directions, but for those with a few lines (`data.few`).
+
+    Those lines are there so that the pack remembers their codes; the parts would learn to do without.
+    """
+    found = [one for one in pack_directions(config, config.stages[-1]) if set(one).isdisjoint(config.data.few)]
+    if not found:
+        raise ConfigError(
+            f"the recipe has parts with {SCOPED}, and data.few names all of data.partners: no direction is left for them. "
+            "Leave a partner with whole text out of data.few, or the scope out of the recipe."
+        )
+    return found
 
 
 def names_trained(job: PackJob, stage: int) -> frozenset[str]:
@@ -208,7 +227,10 @@ def prepare_pack(
         digest.update(validator.corpus.content.encode())
     marks = {"base": base.fingerprint[:16], "pack to continue": continued[:16], "recipe": str(recipe)}
     prepared = Prepared(composition.codec, tokenized, validator, digest.hexdigest(), config.data.max_length, marks)
-    return PackJob(config, base, pack, composition, prepared)
+    shared = None if parent is None else _without_scoped(base, composition)
+    if shared is not None and config.sharded:
+        raise ConfigError(f"a pack with parts for trained directions ({SCOPED}) is continued on one device; leave sharded out.")
+    return PackJob(config, base, pack, composition, prepared, shared)
 
 
 def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Subwords:

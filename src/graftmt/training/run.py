@@ -163,12 +163,13 @@ def run_stages(
     quiet: bool,
     say: Say,
     trained_in: Callable[[int], Collection[str]] | None = None,
+    model_of: Callable[[int], Transformer] | None = None,
     keep_start: bool = False,
 ) -> RunState:
     """Trains `parameters` of `model` through every stage that is not done yet; they end as the best of the last stage.
 
-    `trained_in`: the names of those that a stage trains; all of them unless given. `keep_start`: what a later stage starts
-    from is the first candidate for its best.
+    `trained_in`: the names of those that a stage trains; all of them unless given. `model_of`: the model that a stage trains
+    them in, where that is not always `model`. `keep_start`: what a later stage starts from is the first candidate for its best.
     """
     checkpoints = Checkpoints(config.run / "checkpoints", config.keep_checkpoints, type(config), writes=team.first)
     if team.first:
@@ -189,8 +190,10 @@ def run_stages(
     journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=resume_at, silent=not team.first)
     if journal.note:
         say(journal.note)
+    models = [model] if model_of is None else [model_of(number) for number in range(len(config.stages))]
     if config.compile:
-        compile_layers(model, one_shape=all(stage.packed for stage in config.stages))
+        for each in {id(each): each for each in models}.values():
+            compile_layers(each, one_shape=all(stage.packed for stage in config.stages))
     trained, total = sum(p.numel() for p in parameters.values()), sum(p.numel() for p in model.parameters())
     what = f"{total:,} parameters" if trained == total else f"{trained:,} of {total:,} parameters train"
     together = f", {team.size} processes" if team.size > 1 else ""
@@ -199,7 +202,7 @@ def run_stages(
     say(f"{what} on {model.device}, {config.precision}{together}")
     try:
         while True:
-            stage = config.stages[state.stage]
+            stage, model = config.stages[state.stage], models[min(state.stage, len(models) - 1)]
             names = parameters.keys() if trained_in is None else trained_in(state.stage)
             for name, parameter in parameters.items():
                 parameter.requires_grad_(name in names)

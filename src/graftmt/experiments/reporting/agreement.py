@@ -223,7 +223,11 @@ def check_findings(
             verdicts: dict[bool, list[Claim]] = {True: [], False: []}
             not_run, otherwise = [], []
             for better, worse in finding.pairs:
-                first, second = (results.cell(system, quantity) for system in (better, worse))
+                first, second = results.cell(better, quantity), results.cell(worse, quantity)
+                first, second = (
+                    results.cell_over(other.directions, system, quantity)
+                    for system, other in ((better, second), (worse, first))
+                )
                 known = results.comparable(first, second.directions) and results.comparable(second, first.directions)
                 text = f"{name(better)} {'≥' if finding.slack else '>'} {name(worse)}"
                 if not known:

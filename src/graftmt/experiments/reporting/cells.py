@@ -98,9 +98,9 @@ NOT_RUN = Cell(state="not run", scores={})
 
 
 def usual_directions(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Those that most of the cells are averages of: others cannot be compared with them."""
+    """Those that most of the cells are averages of, of equals the more: others cannot be compared with them."""
     counted = Counter(cell.directions for cell in cells if cell.directions)
-    return counted.most_common(1)[0][0] if counted else ()
+    return max(counted, key=lambda directions: (counted[directions], len(directions))) if counted else ()
 
 
 def other_directions(cell: Cell, usual: Sequence[str]) -> list[str]:
@@ -137,14 +137,17 @@ class Results:
     def cells(self, systems: Iterable[tuple[System, Sequence[str]]], quantity: Quantity) -> list[Cell]:
         """Those of rows to be compared: what was scored in more directions than most is averaged over those of most."""
         systems = list(systems)
-        found = [self.cell(system, quantity, languages) for system, languages in systems]
-        usual = frozenset(usual_directions(found))
-        for place, ((system, languages), cell) in enumerate(zip(systems, found, strict=True)):
-            if usual < {*cell.directions}:
-                narrowed = self.cell(system, quantity, languages, only=usual)
-                note = f"of its {len(cell.directions)} directions the {len(usual)} that most rows have"
-                found[place] = replace(narrowed, notes=(*narrowed.notes, note))
-        return found
+        usual = usual_directions(self.cell(system, quantity, languages) for system, languages in systems)
+        return [self.cell_over(usual, system, quantity, languages) for system, languages in systems]
+
+    def cell_over(self, directions: Sequence[str], system: System, quantity: Quantity, languages: Sequence[str] = ()) -> Cell:
+        """Averaged over these where it has them and more; as it is otherwise."""
+        cell = self.cell(system, quantity, languages)
+        if not directions or not {*directions} < {*cell.directions}:
+            return cell
+        narrowed = self.cell(system, quantity, languages, only=frozenset(directions))
+        note = f"of its {len(cell.directions)} directions the {len(directions)} that most rows have"
+        return replace(narrowed, notes=(*narrowed.notes, note))
 
     def cell(
         self, system: System, quantity: Quantity, languages: Sequence[str] = (), only: frozenset[str] | None = None
@@ -240,7 +243,7 @@ class Results:
             members = quantity.members(scored, self.new)
             figures = {direction: scored[direction] for direction in members if only is None or direction in only}
             average = split_of(result.averages, quantity.split).get(quantity.name)
-            if not figures and average is not None and set(result.languages) >= set(quantity.languages):
+            if only is None and not figures and average is not None and set(result.languages) >= set(quantity.languages):
                 figures = {quantity.name: average}
             if figures:
                 seeds.setdefault(result.seed, {}).update(figures)

@@ -11,7 +11,7 @@ from graftmt.experiments import definitions
 from graftmt.experiments.definitions import Model, Row, System, Table
 from graftmt.experiments.reporting.agreement import Agreement, Checked, agreements, check_findings
 from graftmt.experiments.reporting.beyond import beyond_table
-from graftmt.experiments.reporting.cells import SIDES, PaperFigures, Quantity, Results, paper_figures, usual_directions
+from graftmt.experiments.reporting.cells import SIDES, Cell, PaperFigures, Quantity, Results, paper_figures, usual_directions
 from graftmt.experiments.reporting.results import METRIC_NAMES, METRICS, Metric, Result
 from graftmt.experiments.reporting.significance import Kept, Standing, Tested, standings
 from graftmt.experiments.reporting.tables import ReportTable, report_table
@@ -137,23 +137,16 @@ def _entries(
             for direction, scores in directions.items():
                 yield {**facts, "split": split, "direction": direction, **asdict(scores)}
     seen: set[tuple[System, Quantity, tuple[str, ...]]] = set()
-    for table in tables:
-        for row in table.rows:
-            for column in table.columns:
-                quantity = Quantity.of(column)
-                if (
-                    table.corpus in by_corpus
-                    and (row.system, quantity, row.languages) not in seen
-                    and "delta" not in column.metric
-                ):
+    for table in (table for table in tables if table.corpus in by_corpus):
+        for quantity in dict.fromkeys(Quantity.of(column) for column in table.columns if "delta" not in column.metric):
+            cells = by_corpus[table.corpus].cells(((row.system, row.languages) for row in table.rows), quantity)
+            for row, cell in zip(table.rows, cells, strict=True):
+                if (row.system, quantity, row.languages) not in seen:
                     seen.add((row.system, quantity, row.languages))
-                    yield from _average_entry(table, row, quantity, by_corpus[table.corpus], paper)
+                    yield from _average_entry(table, row, quantity, cell, paper)
 
 
-def _average_entry(
-    table: Table, row: Row, quantity: Quantity, results: Results, paper: PaperFigures
-) -> Iterator[dict[str, Any]]:
-    cell = results.cell(row.system, quantity, row.languages)
+def _average_entry(table: Table, row: Row, quantity: Quantity, cell: Cell, paper: PaperFigures) -> Iterator[dict[str, Any]]:
     if cell.state != "scored":
         return
     yield {

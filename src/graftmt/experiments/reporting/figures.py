@@ -1,4 +1,4 @@
-"""The paper's figures from our results as PNG, and the trade-off between trained and zero-shot directions. Layer 7.
+"""The paper's figures from our results as PNG. Layer 7.
 
 Drawn like the other plots of the package; colours are those of Okabe and Ito, which colour-blind readers can tell apart, and
 every curve has a marker of its own besides.
@@ -51,7 +51,7 @@ def draw_figure(figure: Figure, results: Results, path: Path, metric: Metric) ->
         if direction != panel.direction and direction is not None:
             notes.append(f"{direction} in place of {panel.direction}, which was not validated")
         curves = {curve: points for curve in panel.curves if (points := _points(panel, curve, direction, results, shown))}
-        absent = tuple(f"({curve.model}) {curve.label}" for curve in panel.curves if curve not in curves)
+        absent = tuple(f"({curve.model}) {curve.label}" for curve in panel.curves if curve not in curves and not curve.added)
         missing.setdefault(absent, []).append(direction or panel.direction)
         found.append((panel, direction or panel.direction, shown, curves))
     # By lines, the whole corpus alone is no curve.

@@ -188,11 +188,17 @@ class Tests:
         return [tested for row in self.table.rows if row.system.model is not None for tested in self._row(row.system.model)]
 
     def _row(self, number: int) -> Iterator[Tested]:
-        cells = {quantity: self.results.cell(System(model=number), quantity) for quantity in self.quantities}
+        cells = {quantity: self._cell(number, quantity) for quantity in self.quantities}
         seeds = sorted({result.seed for cell in cells.values() if cell.state == "scored" for result in cell.results})
         for seed in seeds:
             for quantity, cell in cells.items():
                 yield self._test(number, seed, quantity, cell)
+
+    def _cell(self, number: int, quantity: Quantity) -> Cell:
+        """Over the directions of the best of the paper's, where it has those and more."""
+        best = self.best(quantity)
+        directions = () if best is None else self.peers[quantity][best].directions
+        return self.results.cell_over(directions, System(model=number), quantity)
 
     def _test(self, number: int, seed: int, quantity: Quantity, cell: Cell) -> Tested:
         best = self.best(quantity)

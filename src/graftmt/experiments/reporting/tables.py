@@ -104,9 +104,9 @@ class Placed:
 
 def column_sets(table: Table, results: Results) -> Iterator[tuple[Placed, ...]]:
     """One for each language and split of the paper's columns, then one for each other language that we have results for."""
-    only_valid = {column.split for column in table.columns} == {"valid"} and not results.has_split("valid")
+    without_valid = {column.split for column in table.columns} == {"valid"} and not results.has_split("valid")
     placed = [
-        Placed(column=column, place=place, split="test" if only_valid else column.split)
+        Placed(column=column, place=place, split="test" if without_valid else column.split)
         for place, column in enumerate(table.columns)
     ]
     sets: dict[tuple[object, ...], list[Placed]] = {}
@@ -167,7 +167,7 @@ class _BlockMaker:
     def _delta(self, row: Row, column: Placed, cell: Cell) -> Cell:
         if cell.state != "scored":
             return cell
-        learned = self.results.cell(replace(row.system, plus=None), column.quantity, row.languages)
+        learned = self.results.cell_over(cell.directions, replace(row.system, plus=None), column.quantity, row.languages)
         if learned.state != "scored" or learned.directions != cell.directions or learned.base != cell.base:
             return Cell(state="not run", scores={}, notes=(f"nothing to compare it with: ({row.system.model}) itself",))
         deltas = {m: Spread(mean=10 * (cell.scores[m].mean - learned.scores[m].mean)) for m in METRICS}

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 KINDS = ("pack, with English alone", "pack, with other languages too", "re-trained or bilingual", "pack, beyond the paper")
 STYLES = {kind: style for kind, *style in zip(KINDS, (COLOURS[0], COLOURS[1], "#8A8A8A", COLOURS[2]), "o^sD", strict=True)}
-GAP = 0.5
-"""Of the height: where so much lies between two models that follow each other, it is left out of the plot."""
+GAP, LEAST_GAP = 0.5, 5.0
+"""Of the height, and in points: where as much lies between two models that follow each other, it is left out of the plot."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,15 @@ def draw_trade_offs(path: Path, panels: Sequence[Sequence[TradeOff]], title: str
     drawn = []
     for row, line in enumerate(panels):
         for column, panel in enumerate(line):
-            drawn += [(axes, points) for axes, points in _draw_panel(canvas, grid[row, column], panel)]
+            drawn += _draw_panel(canvas, grid[row, column], panel)
+    named = {text: handle for axes, _ in drawn for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    canvas.legend(
+        [named[kind] for kind in KINDS if kind in named],
+        [kind for kind in KINDS if kind in named],
+        loc="outside lower center",
+        ncols=len(named),
+        fontsize="small",
+    )
     canvas.suptitle(title)
     canvas.draw_without_rendering()  # places are in pixels, which only the layout decides
     for axes, points in drawn:
@@ -53,16 +61,15 @@ def draw_trade_offs(path: Path, panels: Sequence[Sequence[TradeOff]], title: str
 def _draw_panel(canvas: Figure, place: SubplotSpec, panel: TradeOff) -> list[tuple[Axes, dict[str, tuple[float, float]]]]:
     """One plot, or where models have collapsed two, one above the other, without the gap between them."""
     parts = split_by_gap(panel.points)
-    heights = [max(len(part), sum(map(len, parts)) / 4) for part in parts]
+    heights = [max(1, len(part), len(panel.points) / 4) for part in parts]
     rows = place.subgridspec(len(parts), 1, height_ratios=heights, hspace=0.06)
     drawn: list[tuple[Axes, dict[str, tuple[float, float]]]] = []
     for number, part in enumerate(parts):
         axes = canvas.add_subplot(rows[number, 0], sharex=drawn[0][0] if drawn else None)
         for kind, (colour, marker) in STYLES.items():
             chosen = [xy for name, xy in part.items() if panel.kinds[name] == kind]
-            # In all parts, so that each has the legend of all; what is not here has no place.
-            xs, ys = [x for x, _ in chosen], [y for _, y in chosen]
-            if any(panel.kinds[name] == kind for name in panel.points):
+            if chosen:
+                xs, ys = [x for x, _ in chosen], [y for _, y in chosen]
                 axes.scatter(xs, ys, s=30, zorder=3, color=colour, marker=marker, label=kind)
         axes.margins(0.12, 0.12 if len(part) > 2 else 0.6)
         axes.grid(alpha=0.3)
@@ -70,9 +77,7 @@ def _draw_panel(canvas: Figure, place: SubplotSpec, panel: TradeOff) -> list[tup
     (top, _), (bottom, _) = drawn[0], drawn[-1]
     top.set_title(panel.title)
     bottom.set_xlabel(panel.x_label)
-    largest = drawn[heights.index(max(heights))][0]
-    largest.set_ylabel(panel.y_label)
-    largest.legend(fontsize="small", loc="best")
+    drawn[heights.index(max(heights))][0].set_ylabel(panel.y_label)
     if len(drawn) > 1:
         top.tick_params(bottom=False, labelbottom=False)
         top.spines["bottom"].set_linestyle((0, (4, 4)))
@@ -85,7 +90,7 @@ def split_by_gap(points: Mapping[str, tuple[float, float]]) -> list[dict[str, tu
     names = sorted(points, key=lambda name: -points[name][1])
     heights = [points[name][1] for name in names]
     gaps = [upper - lower for upper, lower in pairwise(heights)]
-    if not gaps or max(gaps) < GAP * (heights[0] - heights[-1]) or len(names) < 4:
+    if len(names) < 4 or max(gaps) < max(LEAST_GAP, GAP * (heights[0] - heights[-1])):
         return [dict(points)]
     after = gaps.index(max(gaps)) + 1
     return [{name: points[name] for name in part} for part in (names[:after], names[after:])]
