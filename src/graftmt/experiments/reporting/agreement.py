@@ -223,11 +223,9 @@ def check_findings(
             verdicts: dict[bool, list[Claim]] = {True: [], False: []}
             not_run, otherwise = [], []
             for better, worse in finding.pairs:
-                first, second = results.cell(better, quantity), results.cell(worse, quantity)
-                first, second = (
-                    results.cell_over(other.directions, system, quantity)
-                    for system, other in ((better, second), (worse, first))
-                )
+                first = results.cell(better, quantity)
+                second = results.cell_over(first.directions, worse, quantity)
+                first = results.narrowed(first, second.directions, better, quantity)
                 known = results.comparable(first, second.directions) and results.comparable(second, first.directions)
                 text = f"{name(better)} {'≥' if finding.slack else '>'} {name(worse)}"
                 if not known:

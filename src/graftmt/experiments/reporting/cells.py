@@ -136,13 +136,18 @@ class Results:
 
     def cells(self, systems: Iterable[tuple[System, Sequence[str]]], quantity: Quantity) -> list[Cell]:
         """Those of rows to be compared: what was scored in more directions than most is averaged over those of most."""
-        systems = list(systems)
-        usual = usual_directions(self.cell(system, quantity, languages) for system, languages in systems)
-        return [self.cell_over(usual, system, quantity, languages) for system, languages in systems]
+        found = [(self.cell(system, quantity, languages), system, languages) for system, languages in systems]
+        usual = usual_directions(cell for cell, *_ in found)
+        return [self.narrowed(cell, usual, system, quantity, languages) for cell, system, languages in found]
 
     def cell_over(self, directions: Sequence[str], system: System, quantity: Quantity, languages: Sequence[str] = ()) -> Cell:
         """Averaged over these where it has them and more; as it is otherwise."""
-        cell = self.cell(system, quantity, languages)
+        return self.narrowed(self.cell(system, quantity, languages), directions, system, quantity, languages)
+
+    def narrowed(
+        self, cell: Cell, directions: Sequence[str], system: System, quantity: Quantity, languages: Sequence[str] = ()
+    ) -> Cell:
+        """A cell of that system and quantity, over these directions where it has them and more."""
         if not directions or not {*directions} < {*cell.directions}:
             return cell
         narrowed = self.cell(system, quantity, languages, only=frozenset(directions))
