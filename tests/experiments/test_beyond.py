@@ -31,7 +31,7 @@ from graftmt.experiments.running import run_experiments
 from graftmt.experiments.settings import Places, pack_config
 from graftmt.packs.parts import resolve
 from graftmt.packs.recipe import Recipe
-from graftmt.training.packs import scoped_directions
+from graftmt.training.pack_directions import scoped_directions
 
 PLACES = Places(run=Path("run"), corpus=Path("corpus"))
 

@@ -22,7 +22,7 @@ from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.packs import Pack, Recipe, check_recipe, compose, create_pack, load_pack, save_pack
 from graftmt.packs.pack import NEARLY_ZERO
 from graftmt.text import END_ID, PADDING_ID, Subwords, code_symbol
-from graftmt.training.packs import PackJob, prepare_pack
+from graftmt.training.pack_preparation import PackJob, prepare_pack
 from graftmt.training.run import batch_plan
 
 SERIAL = ("norm.weight", "norm.bias", "down.weight", "down.bias", "up.weight", "up.bias")

@@ -23,7 +23,8 @@ from graftmt.training import PackConfig, Stopped, SubwordConfig, ValidationConfi
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.journal import read_log
 from graftmt.training.loop import FORGOTTEN, Trainer, forgetting
-from graftmt.training.packs import pack_directions, pack_subwords, prepare_pack
+from graftmt.training.pack_directions import pack_directions
+from graftmt.training.pack_preparation import pack_subwords, prepare_pack
 
 Train = Callable[..., Pack]
 Stopping = Callable[..., type[Trainer]]

@@ -12,7 +12,7 @@ import torch
 from graftmt.data import PackedBatch
 from graftmt.training.distribution import Processes
 from graftmt.training.optimization import packed_loss, smoothed_loss
-from graftmt.training.packs import PackJob
+from graftmt.training.pack_preparation import PackJob
 from graftmt.training.run import batch_maker, batch_plan
 
 PROBES = 4

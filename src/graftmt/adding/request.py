@@ -20,7 +20,8 @@ from graftmt.packs.pack import has_code_choice
 from graftmt.packs.storage import check_place, check_unclaimed
 from graftmt.training import PackConfig
 from graftmt.training.configuration import check_seed
-from graftmt.training.packs import check_parent, with_scoped_stage
+from graftmt.training.pack_directions import with_scoped_stage
+from graftmt.training.pack_preparation import check_parent
 
 EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
 """Passes over the text. Embeddings that only read settle soon; a decoder's layer learns longer."""

@@ -37,7 +37,7 @@ from graftmt.training import PackConfig, train_pack
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, as_today, way_out
 from graftmt.training.configuration import MAY_CHANGE
 from graftmt.training.distribution import processes
-from graftmt.training.packs import PackJob, pack_subwords, prepare_pack, resolved_recipe
+from graftmt.training.pack_preparation import PackJob, pack_subwords, prepare_pack, resolved_recipe
 from graftmt.training.run import move_aside
 from graftmt.training.stopping import Stopped
 

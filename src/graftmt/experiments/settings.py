@@ -16,7 +16,7 @@ from graftmt.experiments.profiles import Profile, TrainingSection
 from graftmt.packs.recipe import Recipe
 from graftmt.training import PackConfig, PackDataConfig, RetrainConfig, StageConfig, TrainConfig
 from graftmt.training.configuration import MAY_CHANGE, DataConfig, RetrainDataConfig, RunConfig
-from graftmt.training.packs import with_scoped_stage
+from graftmt.training.pack_directions import with_scoped_stage
 
 Config = TypeVar("Config", bound=RunConfig)
 

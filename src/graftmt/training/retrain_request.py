@@ -16,7 +16,7 @@ from graftmt.model import ModelConfig
 from graftmt.text import Subwords
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.configuration import ModelSection, RetrainConfig, StageConfig, SubwordConfig
-from graftmt.training.packs import with_lines
+from graftmt.training.pack_directions import with_lines
 
 VALIDATED = 4
 """Directions of the base that are validated unless they are named; and as many of each new language."""

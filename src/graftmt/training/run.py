@@ -190,9 +190,9 @@ def run_stages(
     journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=resume_at, silent=not team.first)
     if journal.note:
         say(journal.note)
-    models = [model] if model_of is None else [model_of(number) for number in range(len(config.stages))]
+    models = [model if model_of is None else model_of(number) for number in range(len(config.stages))]
     if config.compile:
-        for each in {id(each): each for each in models}.values():
+        for each in dict.fromkeys(models):
             compile_layers(each, one_shape=all(stage.packed for stage in config.stages))
     trained, total = sum(p.numel() for p in parameters.values()), sum(p.numel() for p in model.parameters())
     what = f"{total:,} parameters" if trained == total else f"{trained:,} of {total:,} parameters train"
@@ -202,7 +202,7 @@ def run_stages(
     say(f"{what} on {model.device}, {config.precision}{together}")
     try:
         while True:
-            stage, model = config.stages[state.stage], models[min(state.stage, len(models) - 1)]
+            stage, model = config.stages[state.stage], models[state.stage]
             names = parameters.keys() if trained_in is None else trained_in(state.stage)
             for name, parameter in parameters.items():
                 parameter.requires_grad_(name in names)

@@ -1,0 +1,261 @@
+"""A pack before its first step: vocabulary, tokenised text, first values, and the model that it is a part of. Layer 4."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import dataclass, replace
+
+import torch
+
+from graftmt.base import Base
+from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
+from graftmt.data.cache import default_cache_folder
+from graftmt.errors import ConfigError, LanguageError
+from graftmt.files import read_json, write_json
+from graftmt.model import Transformer
+from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer
+from graftmt.packs.alignment import VERSION, translation_table, translations_of
+from graftmt.packs.codes import nearest_code
+from graftmt.packs.recipe import SCOPED
+from graftmt.text import Subwords, Tokenizer
+from graftmt.training.configuration import PackConfig, StageConfig
+from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
+from graftmt.training.run import Prepared, Say, report_unknown, run_subwords
+from graftmt.training.validation import Validator
+
+WATCHED = 3
+"""Zero-shot directions that are validated unless they are named."""
+
+
+@dataclass
+class PackJob:
+    """A pack that is ready to train: its text, its first values and the model that it is a part of."""
+
+    config: PackConfig
+    base: Base
+    pack: Pack
+    composition: Composition
+    prepared: Prepared
+    shared: Transformer | None = None
+    """The model of directions that parts with `@trained` are not for, where these parts begin as something: in a pack that is
+    continued. All stages but the last train in it."""
+
+    @property
+    def directions(self) -> list[Direction]:
+        return pack_directions(self.config, self.config.stages[0])
+
+    def directions_of(self, stage: StageConfig) -> list[Direction]:
+        scoped = self.pack.recipe.scoped and stage is self.config.stages[-1]
+        return scoped_directions(self.config) if scoped else pack_directions(self.config, stage)
+
+    def model_of(self, stage: int) -> Transformer:
+        last = stage + 1 == len(self.config.stages)
+        return self.composition.model if last or self.shared is None else self.shared
+
+    def names_trained(self, stage: int) -> frozenset[str]:
+        """The parameters that a stage trains: the last one those for trained directions only, where the pack has any."""
+        scoped = self.pack.scoped_names(self.base.model.config)
+        last = stage + 1 == len(self.config.stages)
+        return scoped if scoped and last else frozenset(self.pack.parameters) - scoped
+
+
+def prepare_pack(
+    config: PackConfig, base: Base, train: Corpus, valid: Corpus | None, *, quiet: bool = False, say: Say = print
+) -> PackJob:
+    """Everything before the first step: vocabulary, tokenised text, first values of the parameters, composition."""
+    if base.model.source_embedding.weight.dtype != torch.float32:
+        if config.precision != "bf16":
+            raise ConfigError("the base is held in bf16: train with precision=bf16, or load the base in fp32.")
+        if base.model.device.type == "cpu":  # whose norms take no mixture of precisions
+            raise ConfigError("the base is held in bf16, which is for training on a GPU; on a CPU load it in fp32.")
+    parent = None if config.parent is None else load_pack(config.parent)
+    if parent is not None:
+        check_parent(parent, config, base)
+    recipe = resolved_recipe(config, base) if parent is None else parent.recipe
+    check_recipe(recipe, config.side, config.languages, base)
+    check_text(config, base, train)
+    if parent is None:
+        tokenizer = pack_tokenizer(pack_subwords(config, train, say), config.side, base.tokenizer)
+    else:
+        tokenizer = parent.tokenizer
+    tokenizers = {**dict.fromkeys(base.languages, base.tokenizer), **dict.fromkeys(config.languages, tokenizer)}
+    wanted = Corpus(train.folder, train.split, {name: train.files[name] for name in (*config.languages, *config.data.partners)})
+    tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache, quiet=quiet)
+    if parent is None:
+        aligned = recipe.initialisation == "alignment"
+        pack = create_pack(
+            base,
+            side=config.side,
+            languages=config.languages,
+            recipe=recipe,
+            subwords=tokenizer.subwords,
+            seed=config.seed,
+            trained_codes=config.data.partners,
+            translations=_translations(tokenized, config, tokenizer, base) if aligned else None,
+        )
+    else:
+        facts = {
+            "fingerprint": parent.fingerprint,
+            "version": parent.card.get("version", 1),
+            "scores": parent.card.get("scores"),
+        }
+        card = {"parent": facts, "version": facts["version"] + 1}
+        card |= {key: parent.card.get(key, []) for key in ("partners", "few")}
+        pack = replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
+    counts = ", ".join(f"{rule} {count:,}" for rule, count in pack.card["initialisation"].items())
+    say(f"rows began as: {counts}" if parent is None else f"going on from the pack {parent.fingerprint[:16]}")
+    pack = pack.to(base.model.device)
+    composition = compose(base, source=pack) if config.side == "source" else compose(base, target=pack)
+    report_unknown(tokenized, len(tokenizer), say)
+    continued = "" if parent is None else parent.fingerprint
+    digest = hashlib.sha256(f"{base.fingerprint} {continued} {recipe}".encode())
+    digest.update(tokenized.content.encode())
+    validator = None
+    if valid is not None and config.validation.lines > 0:
+        validator = _validator(config, base, valid, composition, tokenizers, quiet)
+        digest.update(validator.corpus.content.encode())
+    marks = {"base": base.fingerprint[:16], "pack to continue": continued[:16], "recipe": str(recipe)}
+    prepared = Prepared(composition.codec, tokenized, validator, digest.hexdigest(), config.data.max_length, marks)
+    shared = None if parent is None else _without_scoped(base, composition)
+    if shared is not None and config.sharded:
+        raise ConfigError(f"a pack with parts for trained directions ({SCOPED}) is continued on one device; leave sharded out.")
+    return PackJob(config, base, pack, composition, prepared, shared)
+
+
+def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Subwords:
+    """The new languages' own subword model, made once in a run's folder: `merges` for each language, T=5 among several."""
+    options = replace(config.subwords, merges=config.subwords.merges * len(config.languages))
+    new = Corpus(train.folder, train.split, {language: train.files[language] for language in config.languages})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        subwords = run_subwords(config.run, options, new, say)
+    for warning in caught:  # such as of a text too small for so many merges; where in our code it arose is no one's concern
+        say(str(warning.message))
+    return subwords
+
+
+def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
+    """The recipe with `code:proxy:nearest` replaced by the language it means."""
+    recipe = Recipe.parse(config.recipe)
+    if recipe.code.kind == "proxy" and recipe.code.language == "nearest":
+        if config.codes_from is None or len(config.languages) != 1:
+            raise ConfigError(
+                "code:proxy:nearest needs one new language and --codes-from: a base that knows it, or a target pack with a "
+                "learned code of it. To name the code yourself, write code:proxy:ru."
+            )
+        return replace(recipe, code=replace(recipe.code, language=nearest_code(config.languages[0], config.codes_from, base)))
+    return recipe
+
+
+def check_text(config: PackConfig, base: Base, train: Corpus) -> None:
+    """Partners are languages of the base, and there is text in them and in the new languages."""
+    partners = config.data.partners
+    unknown = [language for language in partners if language not in base.languages]
+    if unknown or not partners:
+        raise LanguageError(
+            f"a pack is trained on pairs with the base's languages, {', '.join(base.languages)}; got "
+            f"{', '.join(unknown) or 'none'}. Name one or several of them (data.partners)."
+        )
+    missing = [language for language in (*config.languages, *partners) if language not in train.languages]
+    if missing:
+        raise LanguageError(
+            f"the {train.split!r} split in {train.folder} has no text in {', '.join(missing)}; it has "
+            f"{', '.join(train.languages)}. Add the text, or name other partners (data.partners)."
+        )
+
+
+def check_parent(parent: Pack, config: PackConfig, base: Base) -> None:
+    """What is continued stays what it was: same base, side, languages and recipe."""
+    differs = [
+        f"{what} {theirs}, not {ours}"
+        for what, theirs, ours in (
+            ("base", parent.base[:16], base.fingerprint[:16]),
+            ("side", parent.side, config.side),
+            ("languages", "+".join(parent.languages), "+".join(config.languages)),
+        )
+        if theirs != ours
+    ]
+    if differs:
+        raise ConfigError(f"the pack {config.parent} cannot be continued here: it has {'; '.join(differs)}.")
+
+
+def _validator(
+    config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Tokenizer], quiet: bool
+) -> Validator:
+    options = config.validation
+    few = config.data.few
+    trained = [one for one in pack_directions(config, config.stages[0]) if set(one).isdisjoint(few)]
+    known = (*config.languages, *base.languages)
+    named = [parse_direction(text, known) for text in options.directions]
+    directions = named or with_lines(valid, trained)[:8]
+    if not directions:
+        raise LanguageError(
+            f"the {valid.split!r} split in {valid.folder} has text in {', '.join(valid.languages)}: none of the trained "
+            f"directions {', '.join(map(str, trained))}."
+        )
+    if options.watch is None:
+        new = config.languages[0]
+        others = [name for name in base.languages if name not in config.data.partners or name in few]
+        untrained = [Direction(*((new, other) if config.side == "source" else (other, new))) for other in others]
+        possible = with_lines(valid, untrained)
+        watched = possible[:: max(1, len(possible) // WATCHED)][:WATCHED]
+    else:
+        watched = [parse_direction(text, known) for text in options.watch]
+    for direction in (*directions, *watched):
+        new, old = direction if config.side == "source" else direction[::-1]
+        if new not in config.languages or old in config.languages:
+            raise LanguageError(
+                f"direction {direction} cannot be validated with this pack: its {config.side} side is "
+                f"{' or '.join(config.languages)}, the other one a language of the base."
+            )
+    names = sorted({language for direction in (*directions, *watched) for language in direction})
+    missing = [name for name in names if name not in valid.languages]
+    if missing:
+        raise LanguageError(f"the {valid.split!r} split in {valid.folder} has no text in {', '.join(missing)}.")
+    chosen = Corpus(valid.folder, valid.split, {name: valid.files[name] for name in names})
+    return Validator.open(
+        chosen,
+        tokenize_corpus(chosen, tokenizers, config.data.cache, quiet=quiet),
+        composition.codec,
+        directions,
+        lines=options.lines,
+        max_length=config.data.max_length,
+        watched=watched,
+        watched_model=_without_scoped(base, composition) if watched else None,
+    )
+
+
+def _without_scoped(base: Base, composition: Composition) -> Transformer | None:
+    """The model of directions that are not trained, where it is another one."""
+    source, target = composition.source, composition.target
+    pack = source or target
+    assert pack is not None
+    if not pack.recipe.scoped:
+        return None
+    shared = pack.for_partner("", base.model.config)
+    return compose(base, source=shared).model if source else compose(base, target=shared).model
+
+
+def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokenizer, base: Base) -> dict[str, dict[str, float]]:
+    """What the pieces of the new languages are translated by in the partners' text, for `init:alignment`.
+
+    It takes half a minute of counting on a CPU, so it is kept beside the tokenised text, under the name of all
+    that it comes from.
+    """
+    pairs = (
+        (corpus.texts[new].line(row), corpus.texts[old].line(row))
+        for new in config.languages
+        for old in corpus.languages
+        if old not in config.languages
+        for row in range(len(corpus))
+        if corpus.lengths[corpus.languages.index(new), row] and corpus.lengths[corpus.languages.index(old), row]
+    )
+    folder = config.data.cache or default_cache_folder()
+    stored = folder / f"alignment-{hashlib.sha256(f'{VERSION} {corpus.content}'.encode()).hexdigest()[:32]}.json"
+    if stored.is_file():
+        return read_json(stored, "the cached alignment")
+    table = translation_table(pairs, len(tokenizer), len(base.tokenizer), device=base.model.device)
+    found = translations_of(tokenizer.vocabulary, base.tokenizer.vocabulary, table)
+    write_json(stored, found)
+    return found
