@@ -57,6 +57,14 @@ def test_the_list_of_recipes_has_the_papers_and_then_ours(graftmt) -> None:
     assert listed == [row.id for row in (*ROWS, *OURS)]
 
 
+@pytest.mark.parametrize("name", ["docs", "ted"])
+def test_the_second_stage_of_123_is_as_long_as_the_first(name: str) -> None:
+    profile = load_profile(name)
+    half, whole = (pack_config(profile, Job(kind="model", model=n, languages=("el",)), PLACES).stages for n in (108, 123))
+    assert half[1].steps == half[0].steps // 2
+    assert (whole[0], whole[1].steps) == (half[0], whole[0].steps)
+
+
 def test_what_is_for_trained_directions_only_has_a_stage_that_the_profile_can_change() -> None:
     profile = load_profile("docs", ["changes.103=[stages.1.learning_rate=5e-4]"])
     two, changed = (pack_config(profile, Job(kind="model", model=n, languages=("el",)), PLACES).stages for n in (104, 103))

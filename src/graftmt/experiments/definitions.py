@@ -66,6 +66,8 @@ class Model:
     """The new ones that are trained together; several make one pack or one re-trained model."""
     recipe: str | None = None
     data: Data = field(default_factory=Data)
+    second_stage: float | None = None
+    """Updates of the stage that `@trained` adds, as a share of the first one's; half unless given."""
     parameters: str | None = None
     """As printed."""
     note: str | None = None

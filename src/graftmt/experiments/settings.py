@@ -166,7 +166,11 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
         **_saving((stage,)),
     )
     # Here rather than by the training itself, so that results and `changes` know of the stage that `@trained` adds.
-    return _changed(with_scoped_stage(config), profile, job.model)
+    config = with_scoped_stage(config)
+    if model.second_stage is not None:
+        first, second = config.stages
+        config = replace(config, stages=(first, replace(second, steps=round(model.second_stage * first.steps))))
+    return _changed(config, profile, job.model)
 
 
 def _pack_steps(profile: Profile, job: Job, steps: int) -> int:
