@@ -441,13 +441,47 @@ def test_the_first_page_and_figures(job, tmp_path: Path) -> None:
     assert "el-de in place of el-fr" in page
     assert "- not in the paper's figure: (15) all-enc-layers" in page
     for link in re.findall(r"\]\((.*?)\)", page):
-        assert (tmp_path / "out" / link).is_file(), link
+        assert (tmp_path / "out" / link).exists(), link
     drawn = [path for path in written if path.suffix == ".png"]
     assert {path.name for path in drawn} >= {"trade-off.png", "figure-3.png", "figure-4.png"}
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
     assert {made.number for made in report.tables} >= {2, 3, 10, 14}
     found = row(rows_of(page), 7)  # which also says that tables have as many cells in each row as headings
     assert (list(found)[-2:], found["updates"], found["seconds"]) == (["updates", "seconds"], "1,200", "65")
+
+
+def test_recipes_of_ours_stand_below_the_paper_s_on_the_first_page(job, tmp_path: Path) -> None:
+    job(7, {"el-en": 57.0, "el-fr": 42.0})
+    job(118, {"en-el": 60.0, "fr-el": 47.0})
+    job(31, {"en-el": 59.0, "fr-el": 46.0})
+    folder = job(106, {"el-en": 56.0, "el-fr": 43.0})
+    write_report(folder, tmp_path / "out", tables=[2], figures=[])
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    source, target = (part.split("\n\n")[1] for part in page.split(" language**")[1:3])
+    assert re.findall(r"(?m)^\| (\d+) ", source) == ["7", "106"]
+    assert re.findall(r"(?m)^\| (\d+) ", target) == ["31", "118"]
+    mine = row(rows_of(page), 106)
+    assert (mine["EL→EN<br>paper"], mine["EL→EN<br>ours"], mine["EL→/EN<br>ours"]) == ("–", "56.0", "**43.0**")
+    assert mine["model"] == "(20) + init:alignment<sup>1</sup>"
+    assert "- <sup>1</sup> 1,000 lines for each other language" in page
+
+
+def test_a_report_elsewhere_has_its_results_with_it_and_can_be_made_again_from_them(job, tmp_path: Path) -> None:
+    job(7, {"el-en": 57.0, "el-fr": 42.0})
+    job(7, {"el-en": 50.0, "el-fr": 40.0}, profile="demo", file="of another profile")
+    folder = job(12, {"el-en": 59.0, "el-fr": 11.0})
+    out = tmp_path / "out"
+    write_report(folder, out, profile="docs", tables=[2], figures=[])
+    kept = {path.name: path.read_bytes() for path in (out / "results").iterdir()}
+    assert kept == {path.name: path.read_bytes() for path in (folder / "results").glob("model-*.json")}
+    page = (out / "README.md").read_text(encoding="utf-8")
+    assert "- [Results](results): 2;" in page
+    write_report(out, out, tables=[2], figures=[])
+    assert (out / "README.md").read_text(encoding="utf-8") == page
+    assert len(list((out / "results").iterdir())) == 2
+
+    write_report(folder, folder / "report", profile="docs", tables=[2], figures=[])
+    assert not (folder / "report" / "results").exists(), "they are beside it"
 
 
 def test_a_plot_leaves_out_what_lies_between_models_that_collapsed_and_the_others() -> None:
@@ -517,6 +551,8 @@ def test_the_command_writes_prints_and_explains(job, graftmt, tmp_path: Path) ->
     assert document["tables"] == [2, 10]
     assert document["agreement"]
     assert str(tmp_path / "out" / "README.md") in document["files"]
+    without = json.loads(graftmt(*command[:-1], "none", "-o", str(tmp_path / "plain"), "--json").stdout)
+    assert not [path for path in without["files"] if "figure-" in path]
     for options, words in ((("--metric", "blue"), "did you mean 'bleu'?"), (("--tables", "two"), "such as 2,3")):
         failed = graftmt(*command, *options)
         assert (failed.code, words in failed.stderr) == (1, True)

@@ -37,7 +37,8 @@ def report(
         typer.Option("--tables", "-t", help="Numbers of the paper's tables, 2,3,4; all that have a result unless given."),
     ] = None,
     figures: Annotated[
-        str | None, typer.Option("--figures", "-f", help="Numbers of its figures, 3,4; all that have a result unless given.")
+        str | None,
+        typer.Option("--figures", "-f", help="Numbers of its figures, 3,4, or none; all that have a result unless given."),
     ] = None,
     metric: Annotated[
         str, typer.Option("--metric", "-m", help="chrf or bleu: for the headline, figures and findings; tables have both.")
@@ -50,8 +51,9 @@ def report(
     """Write the paper's tables and figures with our results beside what is printed, from the results that there are.
 
     OUTPUT gets README.md, which opens with the headline table and figure, table-NN.md and table-NN.tex for each table,
-    trade-off.png, figure-N.png, and results.json for scripts. What was not run says so; a job that failed is shown with its
-    message; results on different bases are never averaged, and marked.
+    trade-off.png, figure-N.png, and results.json for scripts; outside of RESULTS also the result files, so that it can be made
+    again from itself. What was not run says so; a job that failed is shown with its message; results on different bases are
+    never averaged, and marked.
 
     Example: graftmt experiment report docs
 
@@ -77,7 +79,7 @@ def report(
         output or folder / "report",
         profile=profile,
         tables=_numbers("--tables", tables),
-        figures=_numbers("--figures", figures),
+        figures=[] if figures == "none" else _numbers("--figures", figures),
         metric="bleu" if metric == "bleu" else "chrf",
     )
     if as_json:

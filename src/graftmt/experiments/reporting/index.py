@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graftmt.evaluation.significance import LEVEL
 from graftmt.experiments import definitions
-from graftmt.experiments.definitions import Row, Table
+from graftmt.experiments.definitions import Row
 from graftmt.experiments.profiles import known_profiles, load_profile
 from graftmt.experiments.reporting.agreement import Agreement, Checked
 from graftmt.experiments.reporting.beyond import summary
@@ -24,7 +24,8 @@ _SIDE_TABLES: dict[str, dict[Side, int]] = {"TED": {"source": 2, "target": 3}, "
 _COMPOSED_TABLES = {"TED": 4, "ParaCrawl": 7}
 
 
-def index(report: Report, drawn: Sequence[Drawn], headline: Path | None) -> str:
+def index(report: Report, drawn: Sequence[Drawn], headline: Path | None, *, beside: bool = False) -> str:
+    """`beside`: the result files are in the report's folder."""
     lines = [f"# The paper's experiments, profile {escape(report.profile)}", ""]
     lines += _headline(report)
     if headline is not None:
@@ -37,7 +38,7 @@ def index(report: Report, drawn: Sequence[Drawn], headline: Path | None) -> str:
         lines += ["Models on another base than most are left out, and averages of other directions.", ""]
     if report.standings:
         lines += ["## Beyond the paper", "", *_beyond(report), ""]
-    lines += ["## What it was made with", "", *_facts(report), "", "## Tables", "", *_tables(report), ""]
+    lines += ["## What it was made with", "", *_facts(report, beside), "", "## Tables", "", *_tables(report), ""]
     if drawn:
         lines += ["## Figures", "", *_figures(drawn)]
     if report.agreements or report.findings:
@@ -46,7 +47,7 @@ def index(report: Report, drawn: Sequence[Drawn], headline: Path | None) -> str:
 
 
 def _headline(report: Report) -> Iterator[str]:
-    """One table a side with the rows that were run, in the chosen metric; then pairs of packs."""
+    """One table a side with the rows that were run, the paper's and then ours, in the chosen metric; then pairs of packs."""
     name = METRIC_NAMES[report.metric]
     for corpus, results in report.by_corpus.items():
         language = next((language for language in report.languages if language in results.new), None)
@@ -59,7 +60,8 @@ def _headline(report: Report) -> Iterator[str]:
                 for average in SIDES[side]
             ]
             notes: list[str] = []
-            rows = [] if table is None else list(_headline_rows(report, results, table, quantities, notes))
+            candidates = [] if table is None else [*table.rows, *_rows_of_ours(corpus, side)]
+            rows = list(_headline_rows(report, results, candidates, quantities, notes))
             if rows:
                 first, second = (quantity.label for quantity in quantities)
                 yield f"**{language} as {side} language**, {name}: packs train on {first}; {second} is zero-shot, but for"
@@ -76,13 +78,20 @@ def _headline(report: Report) -> Iterator[str]:
         yield from _headline_compositions(report, corpus, results)
 
 
+def _rows_of_ours(corpus: str, side: Side) -> list[Row]:
+    """Those of the table of our recipes for a side."""
+    tables = (one for one in definitions.tables().values() if one.ours and one.corpus == corpus)
+    found = (row for one in tables if one.columns[0].name == SIDES[side][0] for row in one.rows)
+    return [row for row in found if row.system.model is not None and definitions.models()[row.system.model].ours]
+
+
 def _headline_rows(
-    report: Report, results: Results, table: Table, quantities: Sequence[Quantity], notes: list[str]
+    report: Report, results: Results, candidates: Sequence[Row], quantities: Sequence[Quantity], notes: list[str]
 ) -> Iterator[str]:
     """Those that were run or failed; what there is to know of them is added to `notes`."""
-    systems = [(row.system, row.languages) for row in table.rows]
+    systems = [(row.system, row.languages) for row in candidates]
     found = zip(*(results.cells(systems, quantity) for quantity in quantities), strict=True)
-    rows = list(zip(table.rows, found, strict=True))
+    rows = list(zip(candidates, found, strict=True))
     rows = [(row, cells) for row, cells in rows if any(cell.state != "not run" for cell in cells)]
     usual = [usual_directions(cells[i] for _, cells in rows) for i in range(len(quantities))]
     best = [
@@ -90,22 +99,27 @@ def _headline_rows(
         for i in range(len(quantities))
     ]
     for row, cells in rows:
+        label = escape(row.label) + (_marks([row.note], notes) if row.note else "")
         figures = []
         for number, (quantity, cell) in enumerate(zip(quantities, cells, strict=True)):
             figures.append(_printed(report, row, quantity))
             text = spread_text(cell.scores[report.metric], cell.seeds) if cell.state == "scored" else cell.state
             is_best = cell.state == "scored" and f"{_mean(report, cell):.1f}" == f"{best[number]:.1f}"
-            own = [*cell.notes, *other_directions(cell, usual[number])]
-            notes += [note for note in own if note not in notes]
-            marks = ",".join(str(notes.index(note) + 1) for note in own)
+            marks = _marks([*cell.notes, *other_directions(cell, usual[number])], notes)
             bold = is_best and results.comparable(cell, usual[number])
-            figures.append((f"**{text}**" if bold else text) + (f"<sup>{marks}</sup>" if marks else ""))
+            figures.append((f"**{text}**" if bold else text) + marks)
         sizes = sorted({result.parameters for result in cells[0].results if result.parameters})
         seconds = [s for result in cells[0].results if (s := result.training_seconds) is not None and not result.failed]
         spent = f"{sum(seconds) / len(seconds):,.0f}" if seconds else DASH
         size = ", ".join(map(millions, sizes)) or DASH
         steps = updates_text(result for result in cells[0].results if not result.failed)
-        yield f"| {row.system.model} | {escape(row.label)} | {size} | {' | '.join(figures)} | {steps} | {spent} |"
+        yield f"| {row.system.model} | {label} | {size} | {' | '.join(figures)} | {steps} | {spent} |"
+
+
+def _marks(own: Sequence[str], notes: list[str]) -> str:
+    """The numbers of these footnotes; new ones are added to `notes`."""
+    notes += [note for note in own if note not in notes]
+    return f"<sup>{','.join(str(notes.index(note) + 1) for note in own)}</sup>" if own else ""
 
 
 def _mean(report: Report, cell: Cell) -> float:
@@ -153,13 +167,14 @@ def _beyond(report: Report) -> Iterator[str]:
     yield from (f"- {escape(line)}" for line in summary(report.standings))
 
 
-def _facts(report: Report) -> Iterator[str]:
+def _facts(report: Report, beside: bool) -> Iterator[str]:
     results = report.results
     done = [result for result in results if not result.failed]
     failed = [result for result in results if result.failed]
     title = f": {load_profile(report.profile).title}" if report.profile in known_profiles() else ""
     yield f"- Profile {escape(report.profile)}{escape(title)}."
-    yield f"- Results: {len(done)}; failed jobs: {len(failed)}; seeds: {_list(sorted({result.seed for result in results}))}."
+    named = "[Results](results)" if beside else "Results"
+    yield f"- {named}: {len(done)}; failed jobs: {len(failed)}; seeds: {_list(sorted({result.seed for result in results}))}."
     yield f"- Machines: {escape('; '.join(sorted({r.machine for r in done if r.machine})) or 'not recorded')}."
     for (number, fingerprint), count in Counter(_bases(report)).most_common():
         yield f"- Base {DASH if number is None else f'({number})'}: fingerprint `{fingerprint}`, results on it: {count}."

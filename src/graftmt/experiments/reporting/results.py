@@ -63,6 +63,8 @@ class Result:
     failed: str | None = None
     superseded: bool = False
     """Kept from before its base was trained again."""
+    file: Path = Path()
+    """That it was read from."""
 
     @property
     def training_seconds(self) -> float | None:
@@ -126,6 +128,7 @@ def _result(document: Mapping[str, Any], path: Path) -> Result:
             verified={key: value for key, value in (document.get("verified") or {}).items() if isinstance(value, bool)},
             failed=document.get("failed") or None,
             superseded=".base-" in path.name,
+            file=path,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         problem = f"has no {error}" if isinstance(error, KeyError) else f"is not what was expected ({error})"

@@ -32,10 +32,17 @@ def write_report(
     figures: Sequence[int] | None = None,
     metric: Metric = "chrf",
 ) -> tuple[Report, list[Path]]:
-    """Reads the results in `folder` and writes README.md, table-NN.md and .tex, figure-N.png and results.json to `output`."""
+    """Reads the results in `folder` and writes README.md, table-NN.md and .tex, figure-N.png and results.json to `output`.
+
+    Outside of the experiments' own folder it also gets the result files, from which it can be made again.
+    """
     chosen = choose("--figures", figures, definitions.figures())
-    kept = Kept(results_folder(folder).parent / "translations")
-    report = make_report(read_results(folder, profile), kept, tables=tables, metric=metric)
+    experiments = results_folder(folder).parent
+    results = read_results(folder, profile)
+    report = make_report(results, Kept(experiments / "translations"), tables=tables, metric=metric)
+    if not output.resolve().is_relative_to(experiments.resolve()):
+        for result in results:
+            write_text(output / "results" / result.file.name, result.file.read_text(encoding="utf-8"))
     drawn, headline = _draw(report, chosen, output)
     written = []
     for table in report.tables:
@@ -43,7 +50,7 @@ def write_report(
             written.append(output / f"table-{table.number:02}.{suffix}")
             write_text(written[-1], text)
     written += [path for path in (headline, *(figure.path for figure in drawn)) if path is not None]
-    write_text(output / "README.md", index(report, drawn, headline))
+    write_text(output / "README.md", index(report, drawn, headline, beside=(output / "results").is_dir()))
     write_json(output / "results.json", document(report))
     return report, [output / "README.md", output / "results.json", *written]
 
