@@ -83,6 +83,18 @@ def test_nothing_comes_before_what_it_needs(profile) -> None:
     assert changes <= 1, "packs of one base come together"
 
 
+def test_what_is_named_first_is_done_first_as_far_as_needs_allow() -> None:
+    def trained(rows: str) -> list[int | None]:
+        plan = make_plan(DOCS, Request(tables=(2, 3, 101), rows=tuple(rows.split(","))))
+        return [job.model for job in plan.jobs]
+
+    assert trained("31,106,7,5") == [4, 31, 106, 7, 5]
+    assert trained("5,7,106,31") == [4, 7, 106, 31, 5], "re-training is costly, and comes last whatever was named first"
+    composed = make_plan(DOCS, Request(tables=(4,), rows=("20+31", "7+30"), languages=("el", "uk")))
+    assert [(job.source, job.target) for job in composed.jobs if job.kind == "composition"] == 2 * [(20, 31)] + 2 * [(7, 30)]
+    assert [row.number for row in composed.rows] == ["7+30", "20+31"], "they are shown as the table has them"
+
+
 def test_the_teacher_comes_before_the_packs_that_it_translates_for() -> None:
     job = Job(kind="model", model=19, languages=("el",))
     assert [needed.key for needed in needs(job, TED)] == ["model-4", "model-3"]

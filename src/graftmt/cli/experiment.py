@@ -45,7 +45,10 @@ Tables = Annotated[
 Figures = Annotated[str | None, typer.Option("--figures", "-f", help="Numbers of its figures: 3,4.")]
 Rows = Annotated[
     str | None,
-    typer.Option("--rows", help="Only rows of these models, by the paper's bold numbers: 7,12; 14+31 for two composed."),
+    typer.Option(
+        "--rows",
+        help="Only rows of these models, by the paper's bold numbers, the first ones first: 7,12; 14+31 for two composed.",
+    ),
 ]
 Languages = Annotated[
     str | None, typer.Option("--languages", "-l", help="New languages, such as el,uk, instead of those of the tables' columns.")

@@ -56,7 +56,10 @@ class Plan:
 
 
 def make_plan(profile: Profile, request: Request) -> Plan:
-    """The rows asked for and their jobs, in an order in which nothing comes before what it needs."""
+    """The rows asked for and their jobs, in an order in which nothing comes before what it needs.
+
+    Otherwise jobs of a kind come as --rows names them: where time is short, what matters most is done first.
+    """
     check(profile, request)
     rows: list[PlannedRow] = []
     for number in request.tables:
@@ -67,7 +70,8 @@ def make_plan(profile: Profile, request: Request) -> Plan:
             rows += [
                 _curve(profile, request, number, panel, curve) for curve in panel.curves if _asked(request, (str(curve.model),))
             ]
-    return Plan(rows=tuple(rows), jobs=in_order([job for row in rows for job in row.jobs], profile))
+    by_request = sorted(rows, key=lambda row: _matching(request, (row.number,))[:1])
+    return Plan(rows=tuple(rows), jobs=in_order([job for row in by_request for job in row.jobs], profile))
 
 
 def check(profile: Profile, request: Request) -> None:
@@ -121,7 +125,13 @@ def _numbers(row: Row) -> tuple[str, ...]:
 
 
 def _asked(request: Request, numbers: Sequence[str]) -> bool:
-    return not request.rows or any(text == number or text in number.split("+") for text in request.rows for number in numbers)
+    return not request.rows or bool(_matching(request, numbers))
+
+
+def _matching(request: Request, numbers: Sequence[str]) -> list[int]:
+    """Positions in --rows of what a row's numbers fit."""
+    fits = (any(text == number or text in number.split("+") for number in numbers) for text in request.rows)
+    return [position for position, found in enumerate(fits) if found]
 
 
 def _row(profile: Profile, request: Request, table: Table, row: Row) -> PlannedRow:
