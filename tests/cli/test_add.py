@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from graftmt.configuration import load_yaml
 from graftmt.packs import load_pack, read_pack_document
 from graftmt.translator import Translator
 
@@ -337,16 +338,41 @@ def test_what_a_continued_pack_keeps_cannot_be_changed(continued, options: list[
 
 
 @pytest.mark.parametrize(
+    ("options", "recipe", "lines"),
+    [
+        (["--recipe", "106"], "embed + enc-first-layer + init:alignment", "1000-bt"),
+        (["--recipe", "16"], "embed + enc-adapters-all(512)", "multi-aligned"),
+        (["--recipe", "(19)", "--augment", "20-bt"], "embed + enc-adapters-all(512)", "20-bt"),
+        (["--recipe", "20", "--augment", "none"], "embed + enc-first-layer", None),
+        (["--recipe", "12"], "embed + enc-adapters-all(512)", None),
+        (["--recipe", "118", "--side", "target"], "embed + enc-adapters-last(1024) + dec-last-layer", "1000-bt"),
+    ],
+)
+def test_a_number_is_a_recipe_and_the_lines_that_go_with_it(add, graft_corpus, options, recipe, lines) -> None:
+    result = add("el", "--train", str(graft_corpus), "--side", "source", *options, "--with", "en", "--dry-run", "--json")
+    found = json.loads(result.stdout)
+    assert sorted(found["recipe"].split(" + ")) == sorted(recipe.split(" + "))
+    assert (found["planned"] or {}).get("spec") == lines
+
+
+def test_the_stage_that_trained_parts_add_can_be_changed(source) -> None:
+    found = json.loads(source("--recipe", "embed + enc-layer-2@trained", "--with", "en", "stages.1.steps=3", "--json").stdout)
+    stages = load_yaml(Path(found["run"]) / "config.yaml")["stages"]
+    assert [stage["steps"] for stage in stages] == [found["steps"] - 3, 3]
+    assert "stages.1.steps: '1' is not one of the 1 entries" in source("stages.1.steps=3").stderr
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--recipe", "embed + frob"], "frob"),
         (["--recipe", "30"], "(30) is a target pack, and this one is a source pack; give --side target"),
         (["--recipe", "(14)", "--side", "both"], "(14) is a source pack, and this one is a target pack"),
         (["--recipe", "38"], "no incremental model (38)"),
-        (["--recipe", "19"], "--recipe 'embed + enc-adapters-all(512)' --augment 1000-bt."),
-        (["--recipe", "106"], "--recipe 'embed + enc-first-layer + init:alignment' --augment 1000-bt."),
-        (["--recipe", "16"], "--recipe 'embed + enc-adapters-all(512)' --augment multi-aligned."),
+        (["--recipe", "123"], "differs from it in how long its second stage is. Write --recipe 'embed + enc-first-layer + "),
+        (["--recipe", "123"], "--augment 1000-bt stages.1.steps=N;"),
         (["--recipe", "63"], "differs from it in the text, AR-EN without lang ID filtering. Write --recipe 'embed'."),
+        (["--recipe", "65"], "without lang ID filtering. Write --recipe 'embed + enc-first-layer' --augment 20000-bt."),
         (["--recipe", "12 + enc-norm"], "'12' is a number; write the components of that model"),
         (["--recipe", "embed + enc-adapters-9(4)"], "the base's encoder has no layer 9; expected 1 to 3"),
         (["--recipe", "embed + dec-last-layer"], "cannot be part of a source pack"),

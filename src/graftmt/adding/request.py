@@ -250,9 +250,14 @@ def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, folder: Pat
         "parent": str(options.parent) if options.parent else None,
         "codes_from": str(options.codes_from) if options.codes_from else None,
     }
+    # The stage that parts with `@trained` add is there only once all else is settled.
+    scoped = Recipe.parse(recipe).scoped
+    last = [one for one in options.overrides if scoped and one.startswith("stages.1.")]
+    first = [one for one in options.overrides if one not in last]
     # Twice: what follows from the number of steps follows from one that is overridden too, and can be overridden itself.
-    config = with_pace(from_mapping(PackConfig, apply_overrides(values, options.overrides)))
-    return with_scoped_stage(from_mapping(PackConfig, apply_overrides(to_mapping(config), options.overrides)))
+    config = with_pace(from_mapping(PackConfig, apply_overrides(values, first)))
+    config = with_scoped_stage(from_mapping(PackConfig, apply_overrides(to_mapping(config), first)))
+    return from_mapping(PackConfig, apply_overrides(to_mapping(config), last)) if last else config
 
 
 def with_pace(config: PackConfig) -> PackConfig:

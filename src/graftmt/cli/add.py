@@ -47,7 +47,8 @@ def add(
         typer.Option(
             "--recipe",
             "-r",
-            help="What to train, in the paper's notation or as the number of one of its models; `graftmt recipes` lists them. "
+            help="What to train, in the paper's notation or as the number of one of its models or of ours, with the lines in "
+            "other languages that this one has; `graftmt recipes` lists them. "
             "Unless given: embed + enc-first-layer + init:alignment with lines in other languages (see --augment) as source, "
             "embed + dec-last-layer + enc-adapters-last as target.",
         ),
@@ -139,6 +140,8 @@ def add(
     sides = choose_sides(side, parent)
     both = len(sides) > 1
     say = speaker(quiet)
+    augment = "none" if (augment or "").casefold() == "none" else augment
+    recipes = {one: (None, None) if recipe is None else paper_recipe(recipe, one) for one in sides}
     requests = [
         AddOptions(
             languages=names,
@@ -148,13 +151,13 @@ def add(
             valid=tuple(valid or ()),
             test=tuple(test or ()),
             partners=tuple(items(partners)) if partners is not None else None,
-            recipe=None if recipe is None else paper_recipe(recipe, one),
+            recipe=recipes[one][0],
             run=run / one if run and both else run,
             output=_beside(output, one) if output and both else output,
             steps=steps,
             minutes=minutes,
             merges=merges,
-            augment="none" if (augment or "").casefold() == "none" else augment,
+            augment=augment or recipes[one][1],
             teacher=teacher,
             parent=parent,
             codes_from=codes_from,

@@ -69,13 +69,16 @@ def recipes(
         print(json.dumps(facts, ensure_ascii=False, indent=2)) if as_json else show_recipe(facts)
 
 
-def paper_recipe(text: str, side: Side) -> str:
-    """A recipe as it is; for a number of the paper's or of ours, that model's, if it is for this side and not about text."""
+def paper_recipe(text: str, side: Side) -> tuple[str, str | None]:
+    """A recipe as it is; for a number of the paper's or of ours, that model's, and what it has beside text with English.
+
+    The latter as `--augment` has it. What a number means that these two do not say is refused.
+    """
     from graftmt.packs.notation import papers_number
 
     number = papers_number(text)
     if number is None:
-        return text
+        return text, None
     from graftmt.augmentation import Spec
     from graftmt.experiments.paper import row
 
@@ -86,20 +89,19 @@ def paper_recipe(text: str, side: Side) -> str:
             f"another recipe. `graftmt recipes --side {side}` lists those of this side."
         )
     data = found.model.data
-    if data.english_alone and data.filtered:
-        return found.recipe
-    more = (
-        "" if data.english_alone else f" --augment {Spec(lines=data.lines_per_language, back_translated=data.back_translated)}"
-    )
-    if found.model.ours:
+    spec = None if data.english_alone else str(Spec(lines=data.lines_per_language, back_translated=data.back_translated))
+    written = f"--recipe '{found.recipe}'" + ("" if spec is None else f" --augment {spec}")
+    if not data.filtered:
         raise ConfigError(
-            f"--recipe {text}: ({number}) trains on more text, {found.data}. Leave --recipe out, for this is what a source "
-            f"pack does by default, or write --recipe '{found.recipe}'{more}."
+            f"--recipe {text}: ({number}) has the recipe of another model and differs from it in the text, {found.data}. "
+            f"Write {written}."
         )
-    raise ConfigError(
-        f"--recipe {text}: ({number}) has the recipe of another model and differs from it in the text, {found.data}. "
-        f"Write --recipe '{found.recipe}'{more}."
-    )
+    if found.model.second_stage is not None:
+        raise ConfigError(
+            f"--recipe {text}: ({number}) has the recipe of another model and differs from it in how long its second stage is. "
+            f"Write {written} stages.1.steps=N; --dry-run says how many steps the first one has."
+        )
+    return found.recipe, spec
 
 
 def check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
