@@ -15,6 +15,7 @@ import pytest
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
+from graftmt.errors import DataError
 from graftmt.experiments import definitions
 from graftmt.experiments.jobs import Job, in_order
 from graftmt.experiments.making import RunOptions
@@ -275,6 +276,32 @@ def test_findings_say_how_far_apart_two_rows_are_and_whether_by_chance(ran) -> N
     assert all(claim.p is None for checked in report_of(folder).findings for claim in (*checked.holds, *checked.fails))
     in_bleu = report_of(folder, metric="bleu").findings
     assert all(claim.p is None for checked in in_bleu for claim in (*checked.holds, *checked.fails))
+
+
+def test_a_report_elsewhere_keeps_what_was_tested_on_translations_that_stay_behind(ran, tmp_path: Path) -> None:
+    ran(7, source(0.6, 0.8))
+    ran(12, source(0.9, 0.2))
+    folder = ran(103, source(0.9, 0.8))
+    first, _ = write_report(folder, tmp_path / "first", figures=[])
+    assert any(one.p is not None for one in first.tested) and any(claim.p for one in first.findings for claim in one.holds)
+    again, _ = write_report(tmp_path / "first", tmp_path / "second", figures=[])
+    assert (again.tested, again.findings, again.standings) == (first.tested, first.findings, first.standings)
+    kept = [(tmp_path / name / "comparisons.json").read_bytes() for name in ("first", "second")]
+    assert kept[0] == kept[1]
+
+    other = tmp_path / "first" / "results" / "model-103-el-seed1.json"  # a result that these tests are not of
+    document = json.loads(other.read_text(encoding="utf-8"))
+    document["scores"]["test"]["directions"]["el-en"]["chrf"] -= 0.5
+    other.write_text(json.dumps(document), encoding="utf-8")
+    changed, _ = write_report(tmp_path / "first", tmp_path / "third", figures=[])
+    tested = {one.column: one.verdict for one in changed.tested if one.model == 103}
+    assert tested == {"EL→EN": "not tested", "EL→/EN": "no significant difference"}
+    page = (tmp_path / "third" / "README.md").read_text(encoding="utf-8")
+    assert "no significant loss in EL→EN and EL→/EN: none; not tested: (103)" in page
+
+    (tmp_path / "first" / "comparisons.json").write_text('{"comparisons": [{"p": 1}]}', encoding="utf-8")
+    with pytest.raises(DataError, match="has no comparisons of a report"):
+        write_report(tmp_path / "first", tmp_path / "fourth", figures=[])
 
 
 def test_one_direction_is_tested_as_by_sacrebleu_and_a_mean_on_the_same_draws(ran) -> None:

@@ -86,8 +86,10 @@ def _remarks(tests: Tests, tested: Sequence[Tested], models: Mapping[int, Model]
 
 
 def no_loss_line(found: Sequence[Standing], columns: Sequence[str]) -> str:
-    """Recipes that lose in no column, with every seed that was run."""
-    return f"no significant loss in {' and '.join(columns)}: {_named([one for one in found if one.holds]) or 'none'}"
+    """Recipes that lose in no column, with every seed that was run, and those that may, for not all of it was tested."""
+    untested = ", ".join(f"({one.model})" for one in found if one.not_tested and not one.losses)
+    held = _named([one for one in found if one.holds]) or "none"
+    return f"no significant loss in {' and '.join(columns)}: {held}" + (f"; not tested: {untested}" if untested else "")
 
 
 def _named(found: Sequence[Standing]) -> str:

@@ -7,8 +7,9 @@ first one where it has not been run with that seed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from graftmt.evaluation.significance import LEVEL, Difference, Resampled
 from graftmt.experiments.definitions import Model, System, Table
 from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, usual_directions
 from graftmt.experiments.reporting.results import Result
+from graftmt.files import read_json, write_json
 from graftmt.packs.parts import Side
 
 Verdict = Literal["better", "no significant difference", "worse", "the best itself", "not tested"]
@@ -86,12 +88,18 @@ class Standing:
 
 
 class Kept:
-    """Translations and lines that `experiment run` has kept, resampled once however often they are compared."""
+    """Translations and lines that `experiment run` has kept, resampled once however often they are compared.
 
-    def __init__(self, folder: Path, resampling: Resampling | None = None) -> None:
+    What was compared is remembered, and holds where the translations are gone: a report goes elsewhere without them.
+    """
+
+    def __init__(self, folder: Path, resampling: Resampling | None = None, remembered: Path | None = None) -> None:
+        """`remembered`: the file of comparisons that a report has brought along."""
         self.folder, self.resampling = folder, resampling or Resampling()
         self.texts = cache(self._texts)
         self._resampled: dict[tuple[str, str, str, tuple[str, ...]], Resampled] = {}
+        self.compared: dict[str, tuple[Difference, str]] = {} if remembered is None else _remembered(remembered)
+        """What was compared, exactly → the difference, and how it was scored."""
 
     def _texts(self, split: str, language: str) -> list[str]:
         path = self.folder / "lines" / f"{split}.{language}.txt"
@@ -101,9 +109,26 @@ class Kept:
 
     def compare(self, first: Cell, second: Cell, seed: int, other_seed: int, split: str) -> tuple[Difference, str]:
         """Two cells of the same directions, each with one of its seeds; and how it was scored."""
-        pairs = zip(self._resampled_cell(first, seed, split), self._resampled_cell(second, other_seed, split), strict=True)
-        compared = [compare_resampled(one, two) for one, two in pairs]
-        return compare_averages(compared), compared[0].signature
+        what = self._what(first, second, seed, other_seed, split)
+        try:
+            pairs = zip(self._resampled_cell(first, seed, split), self._resampled_cell(second, other_seed, split), strict=True)
+            compared = [compare_resampled(one, two) for one, two in pairs]
+        except DataError:
+            if what not in self.compared:
+                raise
+            return self.compared[what]
+        self.compared[what] = compare_averages(compared), compared[0].signature
+        return self.compared[what]
+
+    def _what(self, first: Cell, second: Cell, seed: int, other_seed: int, split: str) -> str:
+        """Jobs and their scores, so that it is known again, and not taken for another's."""
+        jobs = [
+            (direction, one.job, one.scores[split][direction].chrf)
+            for cell, chosen in ((first, seed), (second, other_seed))
+            for direction in cell.directions
+            for one in (_of_seed(cell, chosen, direction, split),)
+        ]
+        return json.dumps([split, self.resampling.resamples, self.resampling.seed, jobs])
 
     def _resampled_cell(self, cell: Cell, seed: int, split: str) -> list[Resampled]:
         """Its chrF in each direction, on the same draws from the lines that any of them has."""
@@ -111,10 +136,7 @@ class Kept:
         place = {line: index for index, line in enumerate(sorted(set().union(*numbers.values())))}
         found = []
         for direction, lines in numbers.items():
-            of_seed = (result for result in cell.results if result.seed == seed and direction in result.scores.get(split, ()))
-            result = next(of_seed, None)
-            if result is None:
-                raise DataError(f"there is no score in {direction} with seed {seed}")
+            result = _of_seed(cell, seed, direction, split)
             key = (result.job, split, direction, cell.directions)
             if key not in self._resampled:
                 places = [place[line] for line in lines]
@@ -150,6 +172,37 @@ class Kept:
                 f"{scored:.2f}: they are not those that were scored"
             )
         return found
+
+
+def _of_seed(cell: Cell, seed: int, direction: str, split: str) -> Result:
+    """The result that a cell's score in a direction is of."""
+    found = (result for result in cell.results if result.seed == seed and direction in result.scores.get(split, ()))
+    result = next(found, None)
+    if result is None:
+        raise DataError(f"there is no score in {direction} with seed {seed}")
+    return result
+
+
+def write_comparisons(path: Path, kept: Kept) -> None:
+    """For a report that goes elsewhere."""
+    entries = [
+        {"what": json.loads(what), **asdict(difference), "signature": signature}
+        for what, (difference, signature) in sorted(kept.compared.items())
+    ]
+    write_json(path, {"comparisons": entries})
+
+
+def _remembered(path: Path) -> dict[str, tuple[Difference, str]]:
+    if not path.is_file():
+        return {}
+    try:
+        found = {}
+        for entry in read_json(path, "the comparisons of a report")["comparisons"]:
+            what, signature = json.dumps(entry.pop("what")), entry.pop("signature")
+            found[what] = Difference(**entry), signature
+        return found
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path} has no comparisons of a report ({error}); delete it, and nothing is taken from it.") from None
 
 
 class Tests:

@@ -18,9 +18,12 @@ from graftmt.experiments.reporting.index import index
 from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
 from graftmt.experiments.reporting.results import Metric, read_results, results_folder
-from graftmt.experiments.reporting.significance import Kept
+from graftmt.experiments.reporting.significance import Kept, write_comparisons
 from graftmt.experiments.reporting.trade_off import draw_trade_offs
 from graftmt.files import write_json, write_text
+
+COMPARISONS = "comparisons.json"
+"""What was tested on translations, which do not go along."""
 
 
 def write_report(
@@ -34,15 +37,17 @@ def write_report(
 ) -> tuple[Report, list[Path]]:
     """Reads the results in `folder` and writes README.md, table-NN.md and .tex, figure-N.png and results.json to `output`.
 
-    Outside of the experiments' own folder it also gets the result files, from which it can be made again.
+    Outside of the experiments' own folder it also gets the result files and what was tested, from which it can be made again.
     """
     chosen = choose("--figures", figures, definitions.figures())
     experiments = results_folder(folder).parent
     results = read_results(folder, profile)
-    report = make_report(results, Kept(experiments / "translations"), tables=tables, metric=metric)
+    kept = Kept(experiments / "translations", remembered=experiments / COMPARISONS)
+    report = make_report(results, kept, tables=tables, metric=metric)
     if not output.resolve().is_relative_to(experiments.resolve()):
         for result in results:
             write_text(output / "results" / result.file.name, result.file.read_text(encoding="utf-8"))
+        write_comparisons(output / COMPARISONS, kept)
     drawn, headline = _draw(report, chosen, output)
     written = []
     for table in report.tables:
