@@ -359,6 +359,7 @@ def test_the_stage_that_trained_parts_add_can_be_changed(source) -> None:
     found = json.loads(source("--recipe", "embed + enc-layer-2@trained", "--with", "en", "stages.1.steps=3", "--json").stdout)
     stages = load_yaml(Path(found["run"]) / "config.yaml")["stages"]
     assert [stage["steps"] for stage in stages] == [found["steps"] - 3, 3]
+    assert stages[1]["warmup"] == 1
     assert "stages.1.steps: '1' is not one of the 1 entries" in source("stages.1.steps=3").stderr
 
 
@@ -370,7 +371,10 @@ def test_the_stage_that_trained_parts_add_can_be_changed(source) -> None:
         (["--recipe", "(14)", "--side", "both"], "(14) is a source pack, and this one is a target pack"),
         (["--recipe", "38"], "no incremental model (38)"),
         (["--recipe", "123"], "differs from it in how long its second stage is. Write --recipe 'embed + enc-first-layer + "),
-        (["--recipe", "123"], "--augment 1000-bt stages.1.steps=N;"),
+        (["--recipe", "123"], "--augment 1000-bt --steps N stages.1.steps=N."),
+        (["--augment", ""], "augmentation '' is not known"),
+        (["--recipe", "106", "--with", "en,fr"], "Name one with --with, or train without: --augment none."),
+        (["--recipe", "embed + enc-layer-2@trained", "stages.1.directions=[el-xx]"], "xx"),
         (["--recipe", "63"], "differs from it in the text, AR-EN without lang ID filtering. Write --recipe 'embed'."),
         (["--recipe", "65"], "without lang ID filtering. Write --recipe 'embed + enc-first-layer' --augment 20000-bt."),
         (["--recipe", "12 + enc-norm"], "'12' is a number; write the components of that model"),

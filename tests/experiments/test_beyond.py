@@ -289,6 +289,11 @@ def test_a_report_elsewhere_keeps_what_was_tested_on_translations_that_stay_behi
     kept = [(tmp_path / name / "comparisons.json").read_bytes() for name in ("first", "second")]
     assert kept[0] == kept[1]
 
+    shutil.move(folder / "translations", tmp_path / "gone")
+    poorer, _ = write_report(folder, tmp_path / "second", figures=[])
+    assert poorer.tested == first.tested, "those that the report there has"
+    assert (tmp_path / "second" / "comparisons.json").read_bytes() == kept[0]
+
     other = tmp_path / "first" / "results" / "model-103-el-seed1.json"  # a result that these tests are not of
     document = json.loads(other.read_text(encoding="utf-8"))
     document["scores"]["test"]["directions"]["el-en"]["chrf"] -= 0.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import fmean
@@ -464,6 +465,10 @@ def test_recipes_of_ours_stand_below_the_paper_s_on_the_first_page(job, tmp_path
     assert (mine["EL→EN<br>paper"], mine["EL→EN<br>ours"], mine["EL→/EN<br>ours"]) == ("–", "56.0", "**43.0**")
     assert mine["model"] == "(20) + init:alignment<sup>1</sup>"
     assert "- <sup>1</sup> 1,000 lines for each other language" in page
+    job(8, {"el-en": 57.0, "el-fr": 42.0})
+    write_report(folder, tmp_path / "out", tables=[2], figures=[])
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "with the initial model's language codes" not in page, "which the paper's table marks with an asterisk"
 
 
 def test_a_report_elsewhere_has_its_results_with_it_and_can_be_made_again_from_them(job, tmp_path: Path) -> None:
@@ -482,6 +487,45 @@ def test_a_report_elsewhere_has_its_results_with_it_and_can_be_made_again_from_t
 
     write_report(folder, folder / "report", profile="docs", tables=[2], figures=[])
     assert not (folder / "report" / "results").exists(), "they are beside it"
+    write_report(folder / "results", folder / "report", profile="docs", tables=[2], figures=[])
+    assert not (folder / "report" / "results").exists()
+
+
+def test_a_report_replaces_no_result_files_but_its_own(job, tmp_path: Path) -> None:
+    folder, out = job(7, {"el-en": 57.0}), tmp_path / "out"
+    job(12, {"el-en": 59.0})
+    _, written = write_report(folder, out, tables=[2], figures=[])
+    assert {out / "results", out / "comparisons.json"} <= set(written)
+    job(7, {"el-en": 58.0})
+    write_report(folder, out, tables=[2], figures=[])
+    assert read_results(out)[1].scores["test"]["el-en"].chrf == 58.0, "that job was done again"
+
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    (folder / "results" / "model-12-None-el-seed1.json").rename(tmp_path / "aside.json")
+    with pytest.raises(ConfigError, match=r"would not be in the report: model-12-None-el-seed1\.json\. Copy them to "):
+        write_report(folder, out, tables=[2], figures=[])
+    (tmp_path / "aside.json").rename(folder / "results" / "model-12-None-el-seed1.json")
+    for number in (7, 12):
+        job(number, {"el-en": 50.0}, profile="demo")
+    with pytest.raises(ConfigError, match="has results of docs, and these are of demo"):
+        write_report(folder, out, tables=[2], figures=[])
+    (out / "comparisons.json").rename(tmp_path / "aside.json")
+    with pytest.raises(ConfigError, match="was not made by a report, and its files would be replaced"):
+        write_report(folder, out, tables=[2], figures=[])
+    (tmp_path / "aside.json").rename(out / "comparisons.json")
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_results_in_a_folder_of_any_name(job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flat = tmp_path / "mine"
+    shutil.copytree(job(7, {"el-en": 57.0}) / "results", flat)
+    write_report(flat, tmp_path / "out", tables=[2], figures=[])
+    assert [path.name for path in (tmp_path / "out" / "results").iterdir()] == ["model-7-None-el-seed1.json"]
+    write_report(flat, flat, tables=[2], figures=[])
+    assert len(read_results(flat)) == 1, "what the report has put among them is no result"
+    monkeypatch.chdir(tmp_path / "experiments" / "results")
+    write_report(Path(), Path("../report"), tables=[2], figures=[])
+    assert not (tmp_path / "experiments" / "report" / "results").exists()
 
 
 def test_a_plot_leaves_out_what_lies_between_models_that_collapsed_and_the_others() -> None:

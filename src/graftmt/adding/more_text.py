@@ -122,7 +122,7 @@ def _pivot(corpus: AddCorpus) -> str:
     if len(corpus.partners) > 1:
         raise ConfigError(
             "--augment adds the base's other languages to text that is paired with one of them; this one is trained with "
-            f"{', '.join(corpus.partners)}. Leave --augment out, or name one with --with."
+            f"{', '.join(corpus.partners)}. Name one with --with, or train without: --augment none."
         )
     return corpus.partners[0]
 

@@ -257,7 +257,13 @@ def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, folder: Pat
     # Twice: what follows from the number of steps follows from one that is overridden too, and can be overridden itself.
     config = with_pace(from_mapping(PackConfig, apply_overrides(values, first)))
     config = with_scoped_stage(from_mapping(PackConfig, apply_overrides(to_mapping(config), first)))
-    return from_mapping(PackConfig, apply_overrides(to_mapping(config), last)) if last else config
+    if last:
+        config = from_mapping(PackConfig, apply_overrides(to_mapping(config), last))
+        whole, part = config.stages
+        part = replace(part, warmup=min(whole.warmup, max(1, part.steps // 10)))
+        config = replace(config, stages=(whole, part))
+        config = with_scoped_stage(from_mapping(PackConfig, apply_overrides(to_mapping(config), last)))
+    return config
 
 
 def with_pace(config: PackConfig) -> PackConfig:

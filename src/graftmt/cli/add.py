@@ -85,9 +85,10 @@ def add(
         typer.Option(
             "--augment",
             help="Train with the base's other languages too: multi-aligned, or N lines of each (1k); back-translated from "
-            "English with -bt (1k-bt). Keeps these languages where the encoder is tuned. Unless given: for a source pack of "
-            "the default recipe on text with one language, up to 1k-bt, a quarter of the text in all; none: not even then, "
-            "and embeddings alone are trained (embed + init:alignment).",
+            "English with -bt (1k-bt). Keeps these languages where the encoder is tuned. Unless given: as the model has it "
+            "whose number is the --recipe; for a source pack of the default recipe on text with one language, up to 1k-bt, a "
+            "quarter of the text in all. none: not even then, and instead of the default embeddings alone (embed + "
+            "init:alignment).",
         ),
     ] = None,
     teacher: Annotated[
@@ -140,7 +141,7 @@ def add(
     sides = choose_sides(side, parent)
     both = len(sides) > 1
     say = speaker(quiet)
-    augment = "none" if (augment or "").casefold() == "none" else augment
+    augment = "none" if augment is not None and augment.casefold() == "none" else augment
     recipes = {one: (None, None) if recipe is None else paper_recipe(recipe, one) for one in sides}
     requests = [
         AddOptions(
@@ -157,7 +158,7 @@ def add(
             steps=steps,
             minutes=minutes,
             merges=merges,
-            augment=augment or recipes[one][1],
+            augment=recipes[one][1] if augment is None else augment,
             teacher=teacher,
             parent=parent,
             codes_from=codes_from,

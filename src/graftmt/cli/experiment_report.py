@@ -51,9 +51,9 @@ def report(
     """Write the paper's tables and figures with our results beside what is printed, from the results that there are.
 
     OUTPUT gets README.md, which opens with the headline table and figure, table-NN.md and table-NN.tex for each table,
-    trade-off.png, figure-N.png, and results.json for scripts; outside of RESULTS also the result files, so that it can be made
-    again from itself. What was not run says so; a job that failed is shown with its message; results on different bases are
-    never averaged, and marked.
+    trade-off.png, figure-N.png, and results.json for scripts; outside of RESULTS also the result files and comparisons.json, so
+    that it can be made again from itself. What was not run says so; a job that failed is shown with its message; results on
+    different bases are never averaged, and marked.
 
     Example: graftmt experiment report docs
 
@@ -79,7 +79,7 @@ def report(
         output or folder / "report",
         profile=profile,
         tables=_numbers("--tables", tables),
-        figures=[] if figures == "none" else _numbers("--figures", figures),
+        figures=[] if (figures or "").strip().casefold() == "none" else _numbers("--figures", figures),
         metric="bleu" if metric == "bleu" else "chrf",
     )
     if as_json:

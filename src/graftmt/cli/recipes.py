@@ -72,7 +72,7 @@ def recipes(
 def paper_recipe(text: str, side: Side) -> tuple[str, str | None]:
     """A recipe as it is; for a number of the paper's or of ours, that model's, and what it has beside text with English.
 
-    The latter as `--augment` has it. What a number means that these two do not say is refused.
+    The latter as `--augment` has it. Languages are those that were asked for; what a number means besides is refused.
     """
     from graftmt.packs.notation import papers_number
 
@@ -99,7 +99,7 @@ def paper_recipe(text: str, side: Side) -> tuple[str, str | None]:
     if found.model.second_stage is not None:
         raise ConfigError(
             f"--recipe {text}: ({number}) has the recipe of another model and differs from it in how long its second stage is. "
-            f"Write {written} stages.1.steps=N; --dry-run says how many steps the first one has."
+            f"Write {written} --steps N stages.1.steps=N."
         )
     return found.recipe, spec
 

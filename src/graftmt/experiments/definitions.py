@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from graftmt.configuration import from_mapping, load_yaml
+from graftmt.errors import ConfigError
 from graftmt.packs.parts import Side
 from graftmt.packs.recipe import Recipe
 
@@ -71,6 +72,10 @@ class Model:
     parameters: str | None = None
     """As printed."""
     note: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.second_stage is not None and (self.second_stage <= 0 or not Recipe.parse(self.recipe or "embed").scoped):
+            raise ConfigError(f"({self.id}): second_stage is for recipes with @trained parts, and above 0.")
 
     @property
     def ours(self) -> bool:

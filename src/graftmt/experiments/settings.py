@@ -169,7 +169,7 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
     config = with_scoped_stage(config)
     if model.second_stage is not None:
         first, second = config.stages
-        config = replace(config, stages=(first, replace(second, steps=round(model.second_stage * first.steps))))
+        config = replace(config, stages=(first, replace(second, steps=max(1, round(model.second_stage * first.steps)))))
     return _changed(config, profile, job.model)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graftmt.experiments.definitions import Model, Table
 from graftmt.experiments.reporting.cells import SIDES, PaperFigures, Quantity, Results
@@ -87,7 +87,7 @@ def _remarks(tests: Tests, tested: Sequence[Tested], models: Mapping[int, Model]
 
 def no_loss_line(found: Sequence[Standing], columns: Sequence[str]) -> str:
     """Recipes that lose in no column, with every seed that was run, and those that may, for not all of it was tested."""
-    untested = ", ".join(f"({one.model})" for one in found if one.not_tested and not one.losses)
+    untested = _numbers(one.model for one in found if one.not_tested and not one.losses)
     held = _named([one for one in found if one.holds]) or "none"
     return f"no significant loss in {' and '.join(columns)}: {held}" + (f"; not tested: {untested}" if untested else "")
 
@@ -114,4 +114,12 @@ def summary(found: Sequence[Standing]) -> Iterator[str]:
             for one in of_side:
                 by_model.setdefault(one.model, []).append(one)
             everywhere = [n for n, some in by_model.items() if len(some) == len(languages) and all(one.holds for one in some)]
-            yield f"as {side} language, in all of these: {', '.join(f'({number})' for number in everywhere) or 'none'}"
+            lost = {one.model for one in of_side if one.losses}
+            untested = dict.fromkeys(one.model for one in of_side if one.not_tested and one.model not in lost)
+            yield f"as {side} language, in all of these: {_numbers(everywhere) or 'none'}" + (
+                f"; not tested: {_numbers(untested)}" if untested else ""
+            )
+
+
+def _numbers(models: Iterable[int]) -> str:
+    return ", ".join(f"({number})" for number in models)

@@ -65,7 +65,7 @@ def _headline(report: Report) -> Iterator[str]:
             if rows:
                 first, second = (quantity.label for quantity in quantities)
                 yield f"**{language} as {side} language**, {name}: packs train on {first}; {second} is zero-shot, but for"
-                yield "re-training and where the name says that there are lines for other languages."
+                yield "re-training and where the name or a note says that there are lines for other languages."
                 yield ""
                 figures = " | ".join(f"{label}<br>{whose}" for label in (first, second) for whose in ("paper", "ours"))
                 yield f"| ID | model | parameters | {figures} | updates | seconds |"
@@ -82,7 +82,11 @@ def _rows_of_ours(corpus: str, side: Side) -> list[Row]:
     """Those of the table of our recipes for a side."""
     tables = (one for one in definitions.tables().values() if one.ours and one.corpus == corpus)
     found = (row for one in tables if one.columns[0].name == SIDES[side][0] for row in one.rows)
-    return [row for row in found if row.system.model is not None and definitions.models()[row.system.model].ours]
+    return [row for row in found if _is_ours(row)]
+
+
+def _is_ours(row: Row) -> bool:
+    return row.system.model is not None and definitions.models()[row.system.model].ours
 
 
 def _headline_rows(
@@ -99,7 +103,7 @@ def _headline_rows(
         for i in range(len(quantities))
     ]
     for row, cells in rows:
-        label = escape(row.label) + (_marks([row.note], notes) if row.note else "")
+        label = escape(row.label) + (_marks([row.note], notes) if row.note and _is_ours(row) else "")
         figures = []
         for number, (quantity, cell) in enumerate(zip(quantities, cells, strict=True)):
             figures.append(_printed(report, row, quantity))

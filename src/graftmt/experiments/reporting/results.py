@@ -82,10 +82,20 @@ def results_folder(folder: Path) -> Path:
     return folder / "results" if (folder / "results").is_dir() else folder
 
 
+def experiments_folder(folder: Path) -> Path:
+    """What has the result files in it and, where they were kept, translations: itself given, or its `results`."""
+    inside = results_folder(folder).resolve()
+    return inside.parent if inside.name == "results" else inside
+
+
+OF_A_REPORT = ("results.json", "comparisons.json")
+"""JSON files of a report, which are no results where it lies among them."""
+
+
 def read_results(folder: Path, profile: str | None = None) -> list[Result]:
     """All results of one profile; without its name there must be only one."""
     inside = results_folder(folder)
-    files = sorted(path for path in inside.glob("*.json") if not path.name.startswith("."))
+    files = sorted(path for path in inside.glob("*.json") if not path.name.startswith(".") and path.name not in OF_A_REPORT)
     found = [_result(read_json(path, "a result"), path) for path in files]
     if not found:
         raise DataError(f"there are no results in {inside}; make some with `graftmt experiment run`, or check --results.")

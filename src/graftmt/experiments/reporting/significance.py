@@ -93,13 +93,15 @@ class Kept:
     What was compared is remembered, and holds where the translations are gone: a report goes elsewhere without them.
     """
 
-    def __init__(self, folder: Path, resampling: Resampling | None = None, remembered: Path | None = None) -> None:
-        """`remembered`: the file of comparisons that a report has brought along."""
+    def __init__(self, folder: Path, resampling: Resampling | None = None, remembered: Sequence[Path] = ()) -> None:
+        """`remembered`: the files of comparisons that reports have brought along."""
         self.folder, self.resampling = folder, resampling or Resampling()
         self.texts = cache(self._texts)
         self._resampled: dict[tuple[str, str, str, tuple[str, ...]], Resampled] = {}
-        self.compared: dict[str, tuple[Difference, str]] = {} if remembered is None else _remembered(remembered)
+        self.compared: dict[str, tuple[Difference, str]] = {}
         """What was compared, exactly → the difference, and how it was scored."""
+        for path in remembered:
+            self.compared |= _remembered(path)
 
     def _texts(self, split: str, language: str) -> list[str]:
         path = self.folder / "lines" / f"{split}.{language}.txt"

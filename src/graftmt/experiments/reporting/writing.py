@@ -11,19 +11,20 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
+from graftmt.errors import ConfigError
 from graftmt.experiments import definitions
 from graftmt.experiments.reporting.content import Report, choose, document, make_report, trade_offs
 from graftmt.experiments.reporting.figures import Drawn, draw_figure
 from graftmt.experiments.reporting.index import index
 from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
-from graftmt.experiments.reporting.results import Metric, read_results, results_folder
+from graftmt.experiments.reporting.results import Metric, Result, experiments_folder, read_results
 from graftmt.experiments.reporting.significance import Kept, write_comparisons
 from graftmt.experiments.reporting.trade_off import draw_trade_offs
-from graftmt.files import write_json, write_text
+from graftmt.files import read_json, write_json, write_text
 
-COMPARISONS = "comparisons.json"
-"""What was tested on translations, which do not go along."""
+COMPARISONS, RESULTS = "comparisons.json", "results"
+"""What was tested on translations, which do not go along, and the result files."""
 
 
 def write_report(
@@ -40,14 +41,13 @@ def write_report(
     Outside of the experiments' own folder it also gets the result files and what was tested, from which it can be made again.
     """
     chosen = choose("--figures", figures, definitions.figures())
-    experiments = results_folder(folder).parent
+    experiments = experiments_folder(folder)
     results = read_results(folder, profile)
-    kept = Kept(experiments / "translations", remembered=experiments / COMPARISONS)
+    elsewhere = not output.resolve().is_relative_to(experiments)
+    if elsewhere:
+        _check_place(output, results)
+    kept = Kept(experiments / "translations", remembered=[experiments / COMPARISONS, output / COMPARISONS])
     report = make_report(results, kept, tables=tables, metric=metric)
-    if not output.resolve().is_relative_to(experiments.resolve()):
-        for result in results:
-            write_text(output / "results" / result.file.name, result.file.read_text(encoding="utf-8"))
-        write_comparisons(output / COMPARISONS, kept)
     drawn, headline = _draw(report, chosen, output)
     written = []
     for table in report.tables:
@@ -55,9 +55,35 @@ def write_report(
             written.append(output / f"table-{table.number:02}.{suffix}")
             write_text(written[-1], text)
     written += [path for path in (headline, *(figure.path for figure in drawn)) if path is not None]
-    write_text(output / "README.md", index(report, drawn, headline, beside=(output / "results").is_dir()))
+    if elsewhere:
+        write_comparisons(output / COMPARISONS, kept)  # first: it marks the results beside it as a report's
+        for result in results:
+            write_text(output / RESULTS / result.file.name, result.file.read_text(encoding="utf-8"))
+        written += [output / COMPARISONS, output / RESULTS]
+    write_text(output / "README.md", index(report, drawn, headline, beside=(output / RESULTS).is_dir()))
     write_json(output / "results.json", document(report))
     return report, [output / "README.md", output / "results.json", *written]
+
+
+def _check_place(output: Path, results: Sequence[Result]) -> None:
+    """Result files there are an earlier report's, of the same profile, and all among those that come: nothing is lost."""
+    there = output / RESULTS
+    if not there.is_dir():
+        return
+    way_out = "Give another --output"
+    if not (output / COMPARISONS).is_file():
+        raise ConfigError(f"{there} was not made by a report, and its files would be replaced. {way_out}.")
+    files = {path.name: read_json(path, "a result").get("profile") for path in sorted(there.glob("*.json"))}
+    others = sorted({str(profile) for profile in files.values()} - {results[0].profile})
+    if others:
+        raise ConfigError(f"{there} has results of {', '.join(others)}, and these are of {results[0].profile}. {way_out}.")
+    more = [name for name in files if name not in {result.file.name for result in results}]
+    if more:
+        named = ", ".join(more[:3]) + (f" and {len(more) - 3} more" if len(more) > 3 else "")
+        raise ConfigError(
+            f"{there} has results that would not be in the report: {named}. Copy them to {results[0].file.parent} to have them "
+            f"in it, or delete them. {way_out} to leave them as they are."
+        )
 
 
 def _draw(report: Report, figures: Sequence[definitions.Figure], output: Path) -> tuple[list[Drawn], Path | None]:
