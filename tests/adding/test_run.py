@@ -546,7 +546,7 @@ def test_augmentation_that_makes_no_sense_is_said_before_any_text_is_read(option
         add(options, base, teacher=options.base, augment="none")
     with pytest.raises(ConfigError, match="--teacher"):
         add(options, base, teacher=options.base, recipe="embed")
-    with pytest.raises(ConfigError, match=r"trained with en, fr, ru\. Leave --augment out, or name one with --with"):
+    with pytest.raises(ConfigError, match=r"trained with en, fr, ru\. Name one with --with, or train without: --augment none"):
         add(options, base, augment="20-bt", partners=("all",))
 
 

@@ -16,6 +16,7 @@ from graftmt.packs import Pack, load_pack
 from graftmt.training import StageConfig, Stopped
 from graftmt.training.journal import read_log
 from graftmt.training.loop import Trainer
+from graftmt.training.pack_directions import with_scoped_stage
 from graftmt.training.validation import Validator
 from graftmt.translator import Translator
 
@@ -154,10 +155,16 @@ def test_a_pack_gone_on_with_learns_for_others_without_them(
     assert not any("brought no lower" in line for line in said)
 
 
-def test_with_a_few_lines_everywhere_there_is_nothing_to_scope(base: Base, train_graft: Train, tmp_path: Path) -> None:
+def test_with_a_few_lines_everywhere_there_is_nothing_to_scope(
+    base: Base, train_graft: Train, graft_config: Callable[..., Any], tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match=r"data\.few names all of data\.partners"):
         train_graft(tmp_path / "run", base, "source", CASES["source"][1], few=("en",))
     assert not (tmp_path / "run").exists()
+    config = graft_config(tmp_path / "run", "source", CASES["source"][1], partners=("en", "fr"), few=("fr",))
+    few_alone = replace(config, stages=(replace(config.stages[0], directions=("el-fr",)),))
+    with pytest.raises(ConfigError, match=r"the directions of the last stage \(el-fr\) are of languages in data\.few"):
+        with_scoped_stage(few_alone)
 
 
 def test_a_pack_gone_on_with_keeps_the_directions_of_before(base: Base, train_graft: Train, tmp_path: Path) -> None:

@@ -51,10 +51,14 @@ def scoped_directions(config: PackConfig) -> list[Direction]:
     """
     found = [one for one in pack_directions(config, config.stages[-1]) if set(one).isdisjoint(config.data.few)]
     if not found:
-        chosen = config.stages[-1].directions
-        why = f"the last stage's directions ({', '.join(chosen)})" if chosen else "all of data.partners"
+        chosen = ", ".join(config.stages[-1].directions)
+        few = (
+            f"the directions of the last stage ({chosen}) are of languages in data.few"
+            if chosen
+            else "data.few names all of data.partners"
+        )
         raise ConfigError(
-            f"the recipe has parts with {SCOPED}, and {why} are of languages in data.few: no direction is left for them. "
+            f"the recipe has parts with {SCOPED}, and {few}: no direction is left for them. "
             "Leave a partner with whole text out of data.few, or the scope out of the recipe."
         )
     return found
