@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class GraftError(Exception):
@@ -34,3 +34,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """A ready-made hint, ``; did you mean 'x'?``, or nothing where no known name is close."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def first_few(names: Sequence[str], most: int = 3, separator: str = ", ") -> str:
+    """Some of them, and how many more there are: ``a, b, c and 2 more``."""
+    return separator.join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -260,8 +260,7 @@ def make_config(options: AddOptions, corpus: AddCorpus, recipe: str, folder: Pat
     if last:
         config = from_mapping(PackConfig, apply_overrides(to_mapping(config), last))
         whole, part = config.stages
-        part = replace(part, warmup=min(whole.warmup, max(1, part.steps // 10)))
-        config = replace(config, stages=(whole, part))
+        config = replace(config, stages=(whole, replace(whole.with_steps(part.steps), name=part.name)))
         config = with_scoped_stage(from_mapping(PackConfig, apply_overrides(to_mapping(config), last)))
     return config
 

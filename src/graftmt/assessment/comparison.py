@@ -12,7 +12,7 @@ from typing import Any
 
 from graftmt.data import Corpus, Direction, parse_direction
 from graftmt.data.corpus import read_lines
-from graftmt.errors import DataError, GraftError
+from graftmt.errors import DataError, GraftError, first_few
 from graftmt.evaluation import Column, Difference, Resampling, Table, compare_averages, compare_systems, groups
 from graftmt.evaluation.matrix import label
 from graftmt.evaluation.metrics import default_tokenizer
@@ -273,5 +273,4 @@ def _same(first: Report, second: Report, key: str, option: str) -> str:
 
 
 def _some(directions: dict[str, Any]) -> str:
-    names = list(directions)
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return first_few(list(directions), most=5)

@@ -198,6 +198,11 @@ def figures() -> dict[int, Figure]:
     return {figure.number: figure for figure in found}
 
 
+def is_ours(row: Row) -> bool:
+    """Whether it is of a recipe of ours: tables of our own repeat some of the paper's."""
+    return row.system.model is not None and models()[row.system.model].ours
+
+
 def chain_of(number: int) -> list[int]:
     """The bases that come before a base, and it: (3), (4)."""
     before = models()[number].initial

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.errors import ConfigError, DataError, GraftError, first_few
 from graftmt.experiments.claims import Claims, Held
 from graftmt.experiments.consistency import busy, check_settings
 from graftmt.experiments.definitions import models
@@ -142,8 +142,7 @@ class Runner:
 
     def _wait(self, held: Sequence[str]) -> None:
         if not self._waiting:
-            more = f" and {len(held) - 3} more" if len(held) > 3 else ""
-            self.say(f"waiting for other processes, which are at {', '.join(held[:3])}{more} …")
+            self.say(f"waiting for other processes, which are at {first_few(held)} …")
             self._waiting = True
         left = self.workshop.minutes_left()
         time.sleep(POLL if left is None else min(POLL, max(0.0, 60 * left)))

@@ -17,6 +17,7 @@ from typing import Any
 
 from graftmt.base import read_base_document
 from graftmt.configuration import differences
+from graftmt.errors import first_few
 from graftmt.experiments.definitions import chain_of, run_owner
 from graftmt.experiments.jobs import Job, base_job, initial_of, trained, trains
 from graftmt.experiments.profiles import Profile
@@ -105,8 +106,7 @@ class Runs:
 
 
 def in_short(differing: list[str]) -> str:
-    more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
-    return f"{'; '.join(differing[:3])}{more}"
+    return first_few(differing, separator="; ")
 
 
 def _has_checkpoints(run: Path) -> bool:

@@ -190,7 +190,7 @@ def _pack_steps(profile: Profile, job: Job, steps: int) -> int:
 def _for_size(stage: StageConfig, profile: Profile, job: Job) -> StageConfig:
     """With fewer updates where the job trains on a small part of the text."""
     steps = min(stage.steps, profile.size_steps.get(str(job.lines), stage.steps))
-    return replace(stage, steps=steps, warmup=min(stage.warmup, max(1, steps // 10))) if steps < stage.steps else stage
+    return stage.with_steps(steps) if steps < stage.steps else stage
 
 
 def _common(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graftmt.data.corpus import find_files
-from graftmt.errors import ConfigError
+from graftmt.errors import ConfigError, first_few
 from graftmt.experiments.claims import Claims
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.store import Store
@@ -20,7 +20,6 @@ NAME = "text.json"
 WHOLE = 64 << 20
 """Bytes up to which a file is read as a whole; of a larger one, as many pieces as this has MiB are, evenly spread."""
 PIECE = 1 << 20
-NAMED = 3
 
 
 def check_text(profile: Profile, corpus: Path, output: Path) -> None:
@@ -33,8 +32,7 @@ def check_text(profile: Profile, corpus: Path, output: Path) -> None:
     before: dict[str, str] = read_json(note, "the note of the text")["files"] if note.is_file() and _is_begun(output) else {}
     changed = [name for name in found if name in before and before[name] != found[name]]
     if changed:
-        more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
-        named = f"{', '.join(changed[:NAMED])}{more} {'differs' if len(changed) == 1 else 'differ'}"
+        named = f"{first_few(changed)} {'differs' if len(changed) == 1 else 'differ'}"
         raise ConfigError(
             f"the results in {output} are of another text than that of {corpus}: {named}. Give the corpus of then with "
             "--corpus, or another --output folder; where only the files' form has changed, such as their compression, delete "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -126,6 +126,10 @@ class StageConfig:
         check_numbers(self, "a number from 0 to below 1", _share, "dropout", "label_smoothing")
         if len(self.betas) != 2 or not all(map(_share, self.betas)):
             raise ConfigError(f"betas is {list(self.betas)}; expected two numbers from 0 to below 1, such as [0.9, 0.98].")
+
+    def with_steps(self, steps: int) -> StageConfig:
+        """So long instead, with no more than a tenth of it to warm up."""
+        return replace(self, steps=steps, warmup=min(self.warmup, max(1, steps // 10)))
 
 
 def _share(value: float) -> bool:

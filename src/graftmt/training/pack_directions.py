@@ -37,8 +37,7 @@ def with_scoped_stage(config: PackConfig) -> PackConfig:
         return config
     if len(config.stages) == 1:
         (stage,) = config.stages
-        steps = max(1, stage.steps // 2)
-        last = replace(stage, name=f"{stage.name}{SCOPED}", steps=steps, warmup=min(stage.warmup, max(1, steps // 10)))
+        last = replace(stage.with_steps(max(1, stage.steps // 2)), name=f"{stage.name}{SCOPED}")
         config = replace(config, stages=(stage, last))
     scoped_directions(config)
     return config

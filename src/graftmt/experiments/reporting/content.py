@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from graftmt.errors import ConfigError
 from graftmt.experiments import definitions
-from graftmt.experiments.definitions import Model, Row, System, Table
+from graftmt.experiments.definitions import Model, Row, System, Table, is_ours
 from graftmt.experiments.reporting.agreement import Agreement, Checked, agreements, check_findings
 from graftmt.experiments.reporting.beyond import beyond_table
 from graftmt.experiments.reporting.cells import SIDES, Cell, PaperFigures, Quantity, Results, paper_figures, usual_directions
@@ -61,7 +61,7 @@ def make_report(
         of_table = by_corpus.get(table.corpus) or Results((), models, table.corpus)
         if not table.ours:
             made.append(report_table(table, of_table, models, paper))
-        elif tables is not None or any(result.model in _ours(table) for result in of_table.all):
+        elif tables is not None or _has_ours(table, of_table):
             with_tests, of_rows = beyond_table(table, of_table, models, paper, kept)
             made.append(with_tests)
             tested += of_rows
@@ -85,10 +85,10 @@ def make_report(
     )
 
 
-def _ours(table: Table) -> set[int]:
-    """Of a table of ours, the rows that no table of the paper's has."""
-    models = definitions.models()
-    return {number for row in table.rows if (number := row.system.model) is not None and models[number].ours}
+def _has_ours(table: Table, results: Results) -> bool:
+    """Whether any row was run that no table of the paper's has."""
+    numbers = {row.system.model for row in table.rows if is_ours(row)}
+    return any(result.model in numbers for result in results.all)
 
 
 def _of(tables: Iterable[Table], corpus: str) -> list[Table]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graftmt.evaluation.significance import LEVEL
 from graftmt.experiments import definitions
-from graftmt.experiments.definitions import Row
+from graftmt.experiments.definitions import Row, is_ours
 from graftmt.experiments.profiles import known_profiles, load_profile
 from graftmt.experiments.reporting.agreement import Agreement, Checked
 from graftmt.experiments.reporting.beyond import summary
@@ -82,11 +82,7 @@ def _rows_of_ours(corpus: str, side: Side) -> list[Row]:
     """Those of the table of our recipes for a side."""
     tables = (one for one in definitions.tables().values() if one.ours and one.corpus == corpus)
     found = (row for one in tables if one.columns[0].name == SIDES[side][0] for row in one.rows)
-    return [row for row in found if _is_ours(row)]
-
-
-def _is_ours(row: Row) -> bool:
-    return row.system.model is not None and definitions.models()[row.system.model].ours
+    return [row for row in found if is_ours(row)]
 
 
 def _headline_rows(
@@ -103,7 +99,7 @@ def _headline_rows(
         for i in range(len(quantities))
     ]
     for row, cells in rows:
-        label = escape(row.label) + (_marks([row.note], notes) if row.note and _is_ours(row) else "")
+        label = escape(row.label) + (_marks([row.note], notes) if row.note and is_ours(row) else "")
         figures = []
         for number, (quantity, cell) in enumerate(zip(quantities, cells, strict=True)):
             figures.append(_printed(report, row, quantity))

@@ -88,14 +88,15 @@ def experiments_folder(folder: Path) -> Path:
     return inside.parent if inside.name == "results" else inside
 
 
-OF_A_REPORT = ("results.json", "comparisons.json")
-"""JSON files of a report, which are no results where it lies among them."""
+SCORES, COMPARISONS = "results.json", "comparisons.json"
+"""JSON files of a report, which are no results where it lies among them: all numbers, and what was tested."""
 
 
 def read_results(folder: Path, profile: str | None = None) -> list[Result]:
     """All results of one profile; without its name there must be only one."""
     inside = results_folder(folder)
-    files = sorted(path for path in inside.glob("*.json") if not path.name.startswith(".") and path.name not in OF_A_REPORT)
+    named = (path for path in inside.glob("*.json") if path.name not in (SCORES, COMPARISONS))
+    files = sorted(path for path in named if not path.name.startswith("."))
     found = [_result(read_json(path, "a result"), path) for path in files]
     if not found:
         raise DataError(f"there are no results in {inside}; make some with `graftmt experiment run`, or check --results.")

@@ -11,20 +11,20 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
-from graftmt.errors import ConfigError
+from graftmt.errors import ConfigError, first_few
 from graftmt.experiments import definitions
 from graftmt.experiments.reporting.content import Report, choose, document, make_report, trade_offs
 from graftmt.experiments.reporting.figures import Drawn, draw_figure
 from graftmt.experiments.reporting.index import index
 from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
-from graftmt.experiments.reporting.results import Metric, Result, experiments_folder, read_results
+from graftmt.experiments.reporting.results import COMPARISONS, SCORES, Metric, Result, experiments_folder, read_results
 from graftmt.experiments.reporting.significance import Kept, write_comparisons
 from graftmt.experiments.reporting.trade_off import draw_trade_offs
 from graftmt.files import read_json, write_json, write_text
 
-COMPARISONS, RESULTS = "comparisons.json", "results"
-"""What was tested on translations, which do not go along, and the result files."""
+RESULTS = "results"
+"""The result files, where the report is not beside them."""
 
 
 def write_report(
@@ -61,8 +61,8 @@ def write_report(
             write_text(output / RESULTS / result.file.name, result.file.read_text(encoding="utf-8"))
         written += [output / COMPARISONS, output / RESULTS]
     write_text(output / "README.md", index(report, drawn, headline, beside=(output / RESULTS).is_dir()))
-    write_json(output / "results.json", document(report))
-    return report, [output / "README.md", output / "results.json", *written]
+    write_json(output / SCORES, document(report))
+    return report, [output / "README.md", output / SCORES, *written]
 
 
 def _check_place(output: Path, results: Sequence[Result]) -> None:
@@ -79,10 +79,9 @@ def _check_place(output: Path, results: Sequence[Result]) -> None:
         raise ConfigError(f"{there} has results of {', '.join(others)}, and these are of {results[0].profile}. {way_out}.")
     more = [name for name in files if name not in {result.file.name for result in results}]
     if more:
-        named = ", ".join(more[:3]) + (f" and {len(more) - 3} more" if len(more) > 3 else "")
         raise ConfigError(
-            f"{there} has results that would not be in the report: {named}. Copy them to {results[0].file.parent} to have them "
-            f"in it, or delete them. {way_out} to leave them as they are."
+            f"{there} has results that would not be in the report: {first_few(more)}. Copy them to "
+            f"{results[0].file.parent} to have them in it, or delete them. {way_out} to leave them as they are."
         )
 
 
