@@ -278,6 +278,28 @@ def test_json_that_is_missing_or_damaged_is_named(tmp_path: Path, damaged: bytes
         read_json(path, "the card")
 
 
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"[" * 100_000,
+        b'{"a": ' * 100_000,
+        b'{"n": ' + b"9" * 5_000 + b"}",
+        b'{"a": "\\ud800"}',
+        b'{"\\uDFFF": 1}',
+        b"\xff\xfe\x00",
+    ],
+)
+def test_hostile_json_is_an_error_that_names_the_file(tmp_path: Path, hostile: bytes) -> None:
+    (tmp_path / "hostile.json").write_bytes(hostile)
+    with pytest.raises(GraftError, match=r"hostile\.json"):
+        read_json(tmp_path / "hostile.json", "the card")
+
+
+def test_whole_surrogate_pairs_are_text(tmp_path: Path) -> None:
+    (tmp_path / "card.json").write_bytes(b'{"a": "\\ud83d\\ude00"}')
+    assert read_json(tmp_path / "card.json", "the card") == {"a": "😀"}
+
+
 def test_a_folder_in_place_of_json_is_named(tmp_path: Path) -> None:
     with pytest.raises(GraftError, match="the card: cannot read"):
         read_json(tmp_path, "the card")

@@ -27,8 +27,10 @@ def load_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"there is no configuration file {path}; check the path.") from None
     except IsADirectoryError:
         raise ConfigError(f"{path} is a folder where a YAML file was expected.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is not valid YAML: it is nested too deep.") from None
     except OSError as error:
         raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}.") from None
     if not isinstance(value, dict):
@@ -45,7 +47,7 @@ def apply_overrides(mapping: dict[str, Any], overrides: Sequence[str]) -> dict[s
             raise ConfigError(f"override {override!r}: expected KEY=VALUE, such as seed=2 or stages.0.steps=1000.")
         try:
             value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise ConfigError(f"override {override!r}: the value is not valid YAML: {error}") from None
         _set(result, dotted.split("."), value, dotted)
     return result

@@ -238,13 +238,29 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path, what: str) -> dict[str, Any]:
     """A JSON object, or an error that says which file is missing or damaged; `what` names it for a person."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_bytes())
     except FileNotFoundError:
         raise GraftError(f"{what}: there is no file {path}; check the path.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise GraftError(f"{what}: {path} is damaged ({error}); restore it from a copy or make it again.") from None
     except OSError as error:
         raise GraftError(f"{what}: cannot read {path}: {error.strerror}.") from None
     if not isinstance(value, dict):
         raise GraftError(f"{what}: {path} holds a {type(value).__name__} where an object was expected.")
+    return value
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def parse_json(content: bytes) -> Any:
+    """The value of a JSON text from anywhere. Whatever is wrong with it is a ValueError with a short message."""
+    try:
+        value = json.loads(content)
+        if _SURROGATE.search(content):  # half of a character: Python reads it, and fails wherever it is written
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair, which is no text") from None
+    except RecursionError:
+        raise ValueError("nested too deep") from None
     return value

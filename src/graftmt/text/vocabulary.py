@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graftmt.errors import ConfigError, DataError, LanguageError, nearest
+from graftmt.text.languages import check_language_names
 from graftmt.text.subwords import MARKERS, UNKNOWN
 
 BEGINNING = "<s>"
@@ -31,9 +32,7 @@ class Vocabulary:
     unknown_id = UNKNOWN_ID
 
     def __init__(self, pieces: Sequence[str], languages: Sequence[str]) -> None:
-        for language in languages:
-            if not language or set("<>") & set(language) or language.split() != [language]:
-                raise ConfigError(f"{language!r} cannot be a language code; expected something like 'fr' or 'pt_br'.")
+        check_language_names(languages, "the vocabulary")
         if len(set(languages)) < len(languages):
             raise ConfigError(f"languages: {', '.join(languages)} names one twice; each has one row.")
         self.languages = tuple(languages)
