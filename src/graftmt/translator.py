@@ -15,6 +15,7 @@ from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
 from graftmt.packs.composition import check_fits
+from graftmt.text import Codec
 
 LONGEST_SOURCE = 1024
 """Tokens. Far more than a sentence; a longer line is refused rather than translated badly."""
@@ -277,7 +278,7 @@ class Translator:
 
             found = search_all(
                 model.model,
-                [[*codec.source_prefix(requests[r].source, requests[r].target), *encoded[r], codec.end_id] for r in rows],
+                [source_rows(codec, requests[row], encoded[row]) for row in rows],
                 [codec.decoder_prefix(requests[row].target) for row in rows],
                 options,
                 end=codec.end_id,
@@ -293,6 +294,12 @@ class Translator:
                 ]
             done += len(rows)
         return results
+
+
+def source_rows(codec: Codec, request: Request, tokens: Sequence[int]) -> list[int]:
+    """What the encoder reads of a request."""
+    pair = request.source, request.target
+    return [*codec.source_prefix(*pair), *tokens, *codec.source_suffix(*pair)]
 
 
 def check_line(line: object, index: int) -> None:

@@ -15,7 +15,7 @@ from graftmt.data import Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack
-from graftmt.text.vocabulary import FIRST_PIECE_ID
+from graftmt.text import pieces_of
 from graftmt.translator import Request, Translator
 
 
@@ -112,7 +112,7 @@ def _lines(base: Base, language: str, texts: Mapping[str, Sequence[str]], count:
     given = [line for line in texts.get(language, ()) if line.strip()][:count]
     if given:
         return given
-    pieces = base.tokenizer.vocabulary.symbols[FIRST_PIECE_ID : base.tokenizer.vocabulary.first_code_id]
+    pieces = pieces_of(base.tokenizer.side("source"))
     step = max(1, len(pieces) // (8 * count))
     chosen = pieces[::step]
     return ["".join(chosen[8 * row : 8 * row + 8]).replace("▁", " ").strip() or "a" for row in range(count)]

@@ -22,7 +22,7 @@ from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
 from graftmt.errors import DataError
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.progress import progress
-from graftmt.text import Tokenizer
+from graftmt.text import Text
 
 FORMAT = 1
 SMALL = 2_000_000
@@ -85,7 +85,7 @@ def default_cache_folder() -> Path:
 
 def tokenize_corpus(
     corpus: Corpus,
-    tokenizer: Tokenizer | Mapping[str, Tokenizer],
+    tokenizer: Text | Mapping[str, Text],
     folder: Path | None = None,
     *,
     processes: int | None = None,
@@ -95,7 +95,7 @@ def tokenize_corpus(
 
     One tokenizer for all languages, or one for each: a new language beside those of a base has its own.
     """
-    tokenizers = dict.fromkeys(corpus.languages, tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer
+    tokenizers = tokenizer if isinstance(tokenizer, Mapping) else dict.fromkeys(corpus.languages, tokenizer)
     folder = default_cache_folder() if folder is None else folder
     keys = {language: cache_key(path, tokenizers[language]) for language, path in corpus.files.items()}
     entries = {language: folder / key for language, key in keys.items()}
@@ -122,7 +122,7 @@ def tokenize_corpus(
     return TokenizedCorpus(corpus.split, texts, " ".join(keys.values()))
 
 
-def cache_key(path: Path, tokenizer: Tokenizer) -> str:
+def cache_key(path: Path, tokenizer: Text) -> str:
     """A hash of the file's bytes and of the tokenizer."""
     digest = hashlib.sha256(f"{FORMAT} {tokenizer.fingerprint} ".encode())
     try:
@@ -134,9 +134,9 @@ def cache_key(path: Path, tokenizer: Tokenizer) -> str:
     return digest.hexdigest()[:32]
 
 
-def _tokenize_file(path: str, entry: str, tokenizer: Tokenizer) -> None:
+def _tokenize_file(path: str, entry: str, tokenizer: Text) -> None:
     """Reads, encodes and stores one file; a process of its own when several are to be done."""
-    kind = np.uint16 if len(tokenizer.vocabulary) <= 1 << 16 else np.uint32
+    kind = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
     ids: list[NDArray[Any]] = []
     lengths: list[int] = []
     chunk: list[int] = []
@@ -149,7 +149,7 @@ def _tokenize_file(path: str, entry: str, tokenizer: Tokenizer) -> None:
             chunk = []
     ids.append(np.array(chunk, dtype=kind))
     flat = np.concatenate(ids)
-    unknown = int((flat == tokenizer.vocabulary.unknown_id).sum())
+    unknown = 0 if tokenizer.unknown_id is None else int((flat == tokenizer.unknown_id).sum())
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     with atomic_folder(Path(entry), unless="text.json") as temporary:  # another run may have tokenised the same text meanwhile

@@ -20,7 +20,7 @@ from graftmt.model import ModelConfig
 from graftmt.packs.initialisation import Initialised, initialise
 from graftmt.packs.parts import Parts, Side, resolve, tensor_shapes
 from graftmt.packs.recipe import Recipe
-from graftmt.text import CodePlacement, Subwords, Tokenizer, code_symbol
+from graftmt.text import BaseText, CodePlacement, Pieces, Text, Tokenizer, code_symbol, languages_of
 
 NEARLY_ZERO = 1e-3
 """The spread of an adapter's last weights before training: the adapter begins as almost nothing."""
@@ -109,10 +109,11 @@ def lends_code(pack: Pack) -> bool:
     return pack.recipe.code.kind in ("fixed", "proxy") and pack.tokenizer.code_placement == "decoder"
 
 
-def pack_tokenizer(subwords: Subwords, side: Side, base: Tokenizer) -> Tokenizer:
-    """A pack's vocabulary: its own pieces and, where codes are written on its side, copies of all the base's codes."""
-    written_here = side == "source" or base.code_placement == "decoder"
-    return Tokenizer(subwords, base.languages if written_here else (), base.code_placement)
+def pack_tokenizer(subwords: Pieces, side: Side, base: BaseText) -> Text:
+    """A pack's text: its own pieces and, where codes are read from its matrix, copies of all the base's codes."""
+    whose = base.layout.codes_in(side)
+    codes = () if whose is None else languages_of(base, whose)
+    return subwords.with_codes(codes, base.layout.placement(side))
 
 
 def check_recipe(recipe: Recipe, side: Side, languages: Sequence[str], base: Base) -> None:
@@ -152,7 +153,7 @@ def create_pack(
     side: Side,
     languages: Sequence[str],
     recipe: Recipe,
-    subwords: Subwords,
+    subwords: Pieces,
     seed: int = 1,
     trained_codes: Collection[str] = (),
     translations: Mapping[str, Mapping[str, float]] | None = None,
@@ -176,8 +177,8 @@ def create_pack(
 
     def rows_of(weight: Tensor) -> Initialised:
         return initialise(
-            tokenizer.vocabulary,
-            base.tokenizer,
+            tokenizer,
+            base.tokenizer.side(side),
             weight.detach().float().cpu(),
             method=recipe.initialisation,
             seed=seed,

@@ -13,6 +13,7 @@ from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus
 from graftmt.files import read_json, write_json
 from graftmt.model import Transformer
+from graftmt.text import TextCodec
 from graftmt.training.configuration import RetrainConfig
 from graftmt.training.run import Prepared
 from graftmt.training.validation import Validator
@@ -111,8 +112,8 @@ def scores_before(
         valid = Corpus.open(config.data.corpus, config.validation.split, languages)
         own = Validator.open(
             valid,
-            tokenize_corpus(valid, parent.tokenizer, config.data.cache, quiet=quiet),
-            parent.tokenizer,
+            tokenize_corpus(valid, parent.tokenizer.side("source"), config.data.cache, quiet=quiet),
+            TextCodec(parent.tokenizer),
             known,
             lines=validator.lines,
             max_length=validator.max_length,

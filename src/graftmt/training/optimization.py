@@ -35,11 +35,11 @@ def packed_loss(model: Transformer, batch: PackedBatch, smoothing: float, compil
 def _loss_of_hidden(model: Transformer, hidden: Tensor, labels: Tensor, smoothing: float, compiled: bool) -> Tensor:
     """hidden (B, T, D), labels (B, T); a projection with a bias has no fused way."""
     if model.projection.bias is None:
-        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing, compiled)
+        return fused_loss(hidden, model.projection.weight, labels, model.target_padding_id, smoothing, compiled)
     return F.cross_entropy(
         model.projection(hidden).flatten(0, 1).float(),
         labels.flatten(),
-        ignore_index=model.config.padding_id,
+        ignore_index=model.target_padding_id,
         label_smoothing=smoothing,
         reduction="sum",
     )

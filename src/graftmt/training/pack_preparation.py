@@ -14,11 +14,11 @@ from graftmt.data.cache import default_cache_folder
 from graftmt.errors import ConfigError, LanguageError
 from graftmt.files import read_json, write_json
 from graftmt.model import Transformer
-from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer
+from graftmt.packs import Composition, Pack, Recipe, Side, check_recipe, compose, create_pack, load_pack, pack_tokenizer
 from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
 from graftmt.packs.recipe import SCOPED
-from graftmt.text import Subwords, Tokenizer
+from graftmt.text import Text
 from graftmt.training.configuration import PackConfig, StageConfig
 from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
 from graftmt.training.run import Prepared, Say, report_unknown, run_subwords
@@ -79,20 +79,25 @@ def prepare_pack(
         tokenizer = pack_tokenizer(pack_subwords(config, train, say), config.side, base.tokenizer)
     else:
         tokenizer = parent.tokenizer
-    tokenizers = {**dict.fromkeys(base.languages, base.tokenizer), **dict.fromkeys(config.languages, tokenizer)}
+    tokenizers = _tokenizers(config, base, tokenizer, "target" if config.side == "source" else "source")
     wanted = Corpus(train.folder, train.split, {name: train.files[name] for name in (*config.languages, *config.data.partners)})
     tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache, quiet=quiet)
     if parent is None:
-        aligned = recipe.initialisation == "alignment"
+        translations = None
+        if recipe.initialisation == "alignment":
+            # In the pieces of the matrix that rows start from, which need not be those that partners are read or written in.
+            own = _tokenizers(config, base, tokenizer, config.side)
+            same = tokenized if own == tokenizers else tokenize_corpus(wanted, own, config.data.cache, quiet=quiet)
+            translations = _translations(same, config, tokenizer, base)
         pack = create_pack(
             base,
             side=config.side,
             languages=config.languages,
             recipe=recipe,
-            subwords=tokenizer.subwords,
+            subwords=tokenizer,
             seed=config.seed,
             trained_codes=config.data.partners,
-            translations=_translations(tokenized, config, tokenizer, base) if aligned else None,
+            translations=translations,
         )
     else:
         facts = {
@@ -123,16 +128,21 @@ def prepare_pack(
     return PackJob(config, base, pack, composition, prepared, shared)
 
 
-def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Subwords:
-    """The new languages' own subword model, made once in a run's folder: `merges` for each language, T=5 among several."""
+def _tokenizers(config: PackConfig, base: Base, own: Text, side: Side) -> dict[str, Text]:
+    """The text of each language: the pack's own for the new ones, that of one side of the base for all others."""
+    return {**dict.fromkeys(base.languages, base.tokenizer.side(side)), **dict.fromkeys(config.languages, own)}
+
+
+def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Text:
+    """The new languages' own text, without codes, made once in a run's folder: `merges` for each language, T=5 among several."""
     options = replace(config.subwords, merges=config.subwords.merges * len(config.languages))
     new = Corpus(train.folder, train.split, {language: train.files[language] for language in config.languages})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        subwords = run_subwords(config.run, options, new, say)
+        text = run_subwords(config.run, options, new, say)
     for warning in caught:  # such as of a text too small for so many merges; where in our code it arose is no one's concern
         say(str(warning.message))
-    return subwords
+    return text
 
 
 def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
@@ -181,7 +191,7 @@ def check_parent(parent: Pack, config: PackConfig, base: Base) -> None:
 
 
 def _validator(
-    config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Tokenizer], quiet: bool
+    config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Text], quiet: bool
 ) -> Validator:
     options = config.validation
     few = config.data.few
@@ -237,7 +247,7 @@ def _without_scoped(base: Base, composition: Composition) -> Transformer | None:
     return compose(base, source=shared).model if source else compose(base, target=shared).model
 
 
-def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokenizer, base: Base) -> dict[str, dict[str, float]]:
+def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Text, base: Base) -> dict[str, dict[str, float]]:
     """What the pieces of the new languages are translated by in the partners' text, for `init:alignment`.
 
     It takes half a minute of counting on a CPU, so it is kept beside the tokenised text, under the name of all
@@ -255,7 +265,8 @@ def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokeni
     stored = folder / f"alignment-{hashlib.sha256(f'{VERSION} {corpus.content}'.encode()).hexdigest()[:32]}.json"
     if stored.is_file():
         return read_json(stored, "the cached alignment")
-    table = translation_table(pairs, len(tokenizer), len(base.tokenizer), device=base.model.device)
-    found = translations_of(tokenizer.vocabulary, base.tokenizer.vocabulary, table)
+    base_text = base.tokenizer.side(config.side)
+    table = translation_table(pairs, tokenizer, base_text, device=base.model.device)
+    found = translations_of(tokenizer, base_text, table)
     write_json(stored, found)
     return found
