@@ -134,7 +134,7 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
         return float(value)
     if hint is float and isinstance(value, str):
         # YAML 1.1 reads 5e-4 as text; people write it everywhere.

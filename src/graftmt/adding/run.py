@@ -365,7 +365,7 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
     """Scores the pack on held-out text, the one it continues too, and stores what was found on its card."""
     assert result.pack is not None
     split = result.corpus.test or result.corpus.valid
-    partners, few = result.pack.card["partners"], result.pack.card["few"]  # of a pack gone on with, those of before too
+    partners, few = result.pack.partners, result.pack.few  # of a pack gone on with, those of before too
     if result.corpus.augmentation is not None:
         result.pack.card["augmentation"] = result.corpus.augmentation
 

@@ -216,7 +216,7 @@ def choose_sides(asked: Literal["source", "target", "both"] | None, parent: Path
 
 def _beside(output: Path, side: str) -> Path:
     """el.graftpack → el-source.graftpack: each side of two has a file of its own."""
-    from graftmt.packs.storage import ARCHIVE
+    from graftmt.packs.archive import ARCHIVE
 
     archive = ARCHIVE if output.suffix == ARCHIVE else ""
     return output.with_name(f"{output.name.removesuffix(archive)}-{side}{archive}")
@@ -253,7 +253,7 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
 def score_table(result: AddResult, verdict: Verdict) -> Table:
     from rich.table import Table
 
-    from graftmt.packs.storage import kind_of
+    from graftmt.packs.card import kind_of
 
     assert result.pack is not None
     table = Table(title=f"{result.pack.name}: {result.pack.recipe}", title_justify="left")

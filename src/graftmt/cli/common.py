@@ -126,7 +126,7 @@ def _check_no_folder_of_packs(paths: Iterable[Path]) -> None:
 
 def _packs_in(folder: Path) -> list[Path]:
     """The packs, archives and packs of runs in a folder that is no pack itself."""
-    from graftmt.packs.storage import ARCHIVE, DOCUMENT, TENSORS
+    from graftmt.packs.archive import ARCHIVE, DOCUMENT, TENSORS
 
     if (folder / DOCUMENT).exists() or (folder / TENSORS).exists():  # a pack, or what is left of one
         return []

@@ -91,15 +91,18 @@ def describe_base(folder: Path) -> dict[str, Any]:
 def describe_pack(path: Path) -> dict[str, Any]:
     """pack.json, and whether the tensors still have its fingerprint."""
     from graftmt.packs import load_pack, read_pack_document
+    from graftmt.packs.storage import uncovered
 
     document = read_pack_document(path)
     pack = load_pack(path)  # refuses a pack whose files no longer have its fingerprint
-    card = {key: value for key, value in document.pop("card").items() if key not in ("config", "text", "samples")}
+    not_covered = {"fingerprint_does_not_cover": what} if (what := uncovered(document)) else {}
+    hidden = {"config", "text", "samples", "unchanged", *not_covered, *document}  # what was checked is not what a card says
+    card = {key: value for key, value in document.pop("card").items() if key not in hidden}
     tensors: dict[str, int] = {}
     for name, parameter in pack.parameters.items():
         group = ".".join(name.split(".")[:3]) if name.startswith(("encoder", "decoder")) else name.split(".")[0]
         tensors[group] = tensors.get(group, 0) + parameter.numel()
-    return {**document, "unchanged": True, "parameters_of": tensors, **card}
+    return {**document, "unchanged": True, **not_covered, "parameters_of": tensors, **card}
 
 
 def describe_run(folder: Path) -> dict[str, Any]:

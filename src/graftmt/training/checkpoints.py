@@ -18,10 +18,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from graftmt.base import read_tensors, write_tensors
 from graftmt.configuration import differences, from_mapping, to_mapping
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, read_json, remove_left, write_json
+from graftmt.tensor_files import read_tensors, write_tensors
 from graftmt.training.configuration import MAY_CHANGE, RunConfig, TrainConfig, ValidationConfig
 from graftmt.training.sharding import cut_like, whole
 

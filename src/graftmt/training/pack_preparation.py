@@ -101,7 +101,7 @@ def prepare_pack(
             "scores": parent.card.get("scores"),
         }
         card = {"parent": facts, "version": facts["version"] + 1}
-        card |= {key: parent.card.get(key, []) for key in ("partners", "few")}
+        card |= {"partners": list(parent.partners), "few": list(parent.few)}
         pack = replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
     counts = ", ".join(f"{rule} {count:,}" for rule, count in pack.card["initialisation"].items())
     say(f"rows began as: {counts}" if parent is None else f"going on from the pack {parent.fingerprint[:16]}")

@@ -66,11 +66,11 @@ def train_pack(
                 keep_start=job.pack.recipe.scoped and config.parent is None,  # a parent's parts begin as something else
             )
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
-        before, few_before = pack.card.get("partners", []), pack.card.get("few", [])
-        whole = ({*before} - {*few_before}) | ({*config.data.partners} - {*config.data.few})
+        whole = ({*pack.partners} - {*pack.few}) | ({*config.data.partners} - {*config.data.few})
+        pack.partners = tuple(dict.fromkeys([*pack.partners, *config.data.partners]))  # also those of a pack gone on with
+        pack.few = tuple(name for name in pack.partners if name not in whole)
         pack.card |= training_facts(config, state)
-        pack.card["partners"] = list(dict.fromkeys([*before, *config.data.partners]))  # also those of a pack gone on with
-        pack.card["few"] = [name for name in pack.card["partners"] if name not in whole]
+        pack.card |= {"partners": list(pack.partners), "few": list(pack.few)}
         if pack.recipe.scoped and state.best_score is not None and not state.best_step:
             pack.card["scoped"] = "left out: no gain in validation"
             say(
