@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -20,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors import torch as safetensors_torch
 from torch import Tensor, nn
 
+from graftmt import places
 from graftmt.base import DTYPES, hash_tensors, named_dtype
 from graftmt.configuration import from_mapping, to_mapping
 from graftmt.errors import CheckpointError, GraftError
@@ -27,6 +27,7 @@ from graftmt.files import atomic_file, atomic_folder
 from graftmt.model import ModelConfig
 from graftmt.packs.pack import Pack
 from graftmt.packs.recipe import Recipe
+from graftmt.places import PACK, check_file
 from graftmt.text import Subwords, Tokenizer
 
 FORMAT = 1
@@ -139,19 +140,7 @@ def read_pack_document(path: str | Path) -> dict[str, Any]:
 
 def check_place(path: Path) -> None:
     """A pack may take the place of another one, but of nothing else: a folder that is written to is replaced whole."""
-    if path.suffix == ARCHIVE:
-        wrong = path.is_dir()
-    else:
-        wrong = path.is_file() or (path.is_dir() and not (path / DOCUMENT).is_file() and any(path.iterdir()))
-    if wrong:
-        kind = "folder" if path.is_dir() else "file"
-        raise GraftError(
-            f"{path} is there already, a {kind} that is no pack; it stays as it is. Name a new folder, such as "
-            f"{path / 'pack' if path.is_dir() else path.with_name(path.name + '-pack')}, or a file that ends in {ARCHIVE}."
-        )
-    existing = next((folder for folder in path.absolute().parents if folder.exists()), Path("/"))
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise GraftError(f"{path} cannot be written: {existing} is {'not writable' if existing.is_dir() else 'no folder'}.")
+    check_file(path) if path.suffix == ARCHIVE else places.check_place(path, PACK)
 
 
 def check_unclaimed(path: Path, own: Iterable[Path]) -> None:
