@@ -110,6 +110,8 @@ def translate_file(translator: Translator, job: FileJob) -> FileResult:
         file.begin(fresh=job.fresh) as position,
     ):
         before = position.lines
+        if file.note:
+            bar.message(file.note)
         if before:
             bar.message(f"{before:,} lines of {job.input} were translated before")
         if not position.finished:
