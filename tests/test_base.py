@@ -150,14 +150,14 @@ def test_saving_leaves_what_is_no_base_as_it_is(random_base: Base, base_copy: Pa
     thesis = tmp_path / "keep" / "sub" / "thesis.txt"
     thesis.parent.mkdir(parents=True)
     thesis.write_text("all of it", encoding="utf-8")
-    with pytest.raises(GraftError, match=r"keep is not empty and no base, and stays as it is\. Name .*keep/base\."):
+    with pytest.raises(GraftError, match=r"keep is not empty and not a base \(sub\), and stays as it is"):
         random_base.save(tmp_path / "keep")
-    with pytest.raises(GraftError, match=r"thesis\.txt is a file, and a base is a folder; name another one"):
+    with pytest.raises(GraftError, match=r"thesis\.txt is a file, and a base is a folder"):
         random_base.save(thesis)
     assert thesis.read_text(encoding="utf-8") == "all of it"
     (base_copy / "notes.txt").write_text("mine", encoding="utf-8")
     before = {path.name: path.read_bytes() for path in base_copy.iterdir()}
-    with pytest.raises(GraftError, match=r"is a base with other things beside it \(notes\.txt\), and stays as it is"):
+    with pytest.raises(GraftError, match=r"is a base with other things in it \(notes\.txt\), and stays as it is"):
         random_base.save(base_copy)
     assert {path.name: path.read_bytes() for path in base_copy.iterdir()} == before
     (tmp_path / "empty").mkdir()

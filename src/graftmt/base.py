@@ -23,6 +23,7 @@ from graftmt.documents import check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
 from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.model import ModelConfig, Transformer, parameter_shapes
+from graftmt.places import BASE, check_place
 from graftmt.tensor_files import hash_tensors, open_tensors, write_tensors
 from graftmt.text import Subwords, Tokenizer, check_language_names, read_model, tokenizer_fingerprint
 
@@ -153,16 +154,7 @@ class Base:
 
 def check_base_place(folder: Path) -> None:
     """A base may take the place of another one, but of nothing else: a folder that is written to is replaced whole."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise GraftError(f"{folder} is a file, and a base is a folder; name another one.")
-    names = {path.name for path in folder.iterdir()}
-    others = sorted(names - {DOCUMENT, TENSORS, SUBWORDS, CARD})
-    if not names or (DOCUMENT in names and not others):
-        return
-    what = f"a base with other things beside it ({', '.join(others[:3])})" if DOCUMENT in names else "not empty and no base"
-    raise GraftError(f"{folder} is {what}, and stays as it is. Name a new folder for the base, such as {folder / 'base'}.")
+    check_place(folder, BASE)
 
 
 def read_base_document(folder: Path) -> dict[str, Any]:

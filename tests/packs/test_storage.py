@@ -345,7 +345,6 @@ def test_an_unknown_precision_is_an_error(stored: Path) -> None:
 
 
 def test_saving_replaces_a_pack_whole(base: Base, make_pack: Callable[..., Pack], folder: Path, archive: Path) -> None:
-    (folder / "stray.txt").write_text("left over", encoding="utf-8")
     new = make_pack(base, "source")
     for path in (folder, archive):
         mark = save_pack(new, path, base.model.config)
@@ -415,12 +414,18 @@ def test_a_pack_takes_the_place_of_a_pack_and_of_nothing_else(folder: Path, base
     (tmp_path / "full" / "work.txt").write_text("kept", encoding="utf-8")
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     (tmp_path / "folder.graftpack").mkdir()
-    for name in ("full", "file", "folder.graftpack"):
-        with pytest.raises(GraftError, match=r"is there already, a \w+ that is no pack; it stays as it is"):
+    for name, why in (("full", "not empty and not a pack"), ("file", "is a file"), ("folder.graftpack", "is a folder")):
+        with pytest.raises(GraftError, match=why):
             save_pack(pack, tmp_path / name, config)
     assert (tmp_path / "full" / "work.txt").read_text(encoding="utf-8") == "kept"
     with pytest.raises(GraftError, match="is no folder"):
         save_pack(pack, tmp_path / "file" / "pack", config)
+    mixed = Path(shutil.copytree(folder, tmp_path / "mixed"))
+    (mixed / "notes.txt").write_text("kept", encoding="utf-8")
+    for place, why in ((mixed, r"other things in it \(notes\.txt\)"), (folder / "inside", "which is a pack")):
+        with pytest.raises(GraftError, match=why):
+            save_pack(pack, place, config)
+    assert (mixed / "notes.txt").is_file() and not (folder / "inside").exists()
     (tmp_path / "empty").mkdir()
     for name in ("empty", "empty", "new/deep", "one.graftpack", "one.graftpack"):
         save_pack(pack, tmp_path / name, config)

@@ -147,11 +147,13 @@ def describe_run(folder: Path) -> dict[str, Any]:
 def plot_run(folder: Path, output: Path) -> list[Path]:
     """The run's log as curves; the updates of later stages are counted on from those before."""
     from graftmt.evaluation import plot_curves
+    from graftmt.places import FILES, check_place
     from graftmt.training.journal import read_log
 
     log = folder / "log.jsonl"
     if not log.is_file():
         raise GraftError(f"{folder} has no log.jsonl to plot; --plot takes the folder of a run (train, add).")
+    check_place(output, FILES)
     events = read_log(log)
     lengths: dict[int, int] = {}
     for event in events:

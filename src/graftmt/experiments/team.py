@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import torch
 
-from graftmt.files import make_folder
+from graftmt.folders import make_folder
 
 Say = Callable[[str], None]
 

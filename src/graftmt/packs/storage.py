@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ import torch
 from safetensors import torch as safetensors_torch
 from torch import nn
 
+from graftmt import places
 from graftmt.base import check_fingerprint, named_dtype
 from graftmt.configuration import from_mapping, to_mapping
 from graftmt.documents import LARGEST_DOCUMENT, check_fields, parse_document
@@ -29,6 +29,7 @@ from graftmt.packs.card import PackCard, pack_card
 from graftmt.packs.pack import Pack, has_own_codes
 from graftmt.packs.parts import resolve, tensor_shapes
 from graftmt.packs.recipe import SCOPED, Recipe
+from graftmt.places import PACK, check_file
 from graftmt.tensor_files import TensorFile, hash_tensors
 from graftmt.text import Subwords, Tokenizer, check_language_names, tokenizer_fingerprint
 from graftmt.text.subwords import LARGEST_MODEL
@@ -185,19 +186,7 @@ def uncovered(document: Mapping[str, Any]) -> str:
 
 def check_place(path: Path) -> None:
     """A pack may take the place of another one, but of nothing else: a folder that is written to is replaced whole."""
-    if path.suffix == ARCHIVE:
-        wrong = path.is_dir()
-    else:
-        wrong = path.is_file() or (path.is_dir() and not (path / DOCUMENT).is_file() and any(path.iterdir()))
-    if wrong:
-        kind = "folder" if path.is_dir() else "file"
-        raise GraftError(
-            f"{path} is there already, a {kind} that is no pack; it stays as it is. Name a new folder, such as "
-            f"{path / 'pack' if path.is_dir() else path.with_name(path.name + '-pack')}, or a file that ends in {ARCHIVE}."
-        )
-    existing = next((folder for folder in path.absolute().parents if folder.exists()), Path("/"))
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise GraftError(f"{path} cannot be written: {existing} is {'not writable' if existing.is_dir() else 'no folder'}.")
+    check_file(path) if path.suffix == ARCHIVE else places.check_place(path, PACK)
 
 
 def check_unclaimed(path: Path, own: Iterable[Path]) -> None:

@@ -11,11 +11,12 @@ from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
 from graftmt.packs.recipe import SCOPED
-from graftmt.training.checkpoints import RunState
+from graftmt.packs.storage import check_place
 from graftmt.training.configuration import PackConfig
 from graftmt.training.pack_directions import with_scoped_stage
 from graftmt.training.pack_preparation import PackJob, prepare_pack
 from graftmt.training.run import Say, held_run, run_facts, run_stages, set_up_torch
+from graftmt.training.run_state import RunState
 from graftmt.training.sharding import shard
 from graftmt.training.stopping import stop_on_signals
 
@@ -41,7 +42,8 @@ def train_pack(
     config = with_scoped_stage(config)
     device = training_device(config, base)
     set_up_torch(device, config.threads)
-    with held_run(config.run, device, fresh=fresh, say=say, sharded=config.sharded) as (team, say):
+    with held_run(config.run, device, of="pack", fresh=fresh, say=say, sharded=config.sharded) as (team, say):
+        check_place(config.run / "pack")  # before hours are spent on what goes there
         quiet = quiet or not team.first
         with team.first_alone():
             job = prepare_pack(config, base, train, valid, quiet=quiet, say=say)
