@@ -28,6 +28,7 @@ from graftmt.cli import (
     verify,
 )
 from graftmt.errors import GraftError
+from graftmt.workers import end_with_parent
 
 app = typer.Typer(
     name="graftmt",
@@ -115,6 +116,7 @@ def main() -> None:
     """Errors a user can meet are one paragraph and exit code 1; a traceback comes with --debug alone."""
     calm_threads()
     spare_memory()
+    end_with_parent()
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")  # it may stand anywhere, also after the command

@@ -8,10 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from graftmt.errors import DataError
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.progress import progress
 from graftmt.text import Tokenizer
+from graftmt.workers import pool
 
 FORMAT = 1
 SMALL = 2_000_000
@@ -113,9 +112,8 @@ def tokenize_corpus(
                     _tokenize_file(*job)
                     report.update(done, missing[done - 1])
             else:
-                # "spawn": forking a process that holds torch's threads can deadlock.
-                with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-                    for done, _ in enumerate(pool.map(_tokenize_file, *zip(*jobs, strict=True)), 1):
+                with pool(processes) as workers:
+                    for done, _ in enumerate(workers.map(_tokenize_file, *zip(*jobs, strict=True)), 1):
                         report.update(done, missing[done - 1])
     texts = {language: open_text(language, entry) for language, entry in entries.items()}
     check_equal_lengths({language: len(text) for language, text in texts.items()}, corpus)
