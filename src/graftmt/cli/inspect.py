@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, plain
 from graftmt.errors import GraftError
 
 
@@ -33,13 +33,12 @@ def inspect(
         return
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(title=str(folder), show_header=False)
+    table = Table(title=plain(folder), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for key, value in facts.items():
-        table.add_row(key, Text(readable(value)))
+        table.add_row(plain(key), plain(readable(value)))
     Console().print(table)
 
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from multiprocessing import get_context
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -31,6 +29,7 @@ from graftmt.folders import make_folder
 from graftmt.places import check_outside_models
 from graftmt.progress import progress
 from graftmt.text import Tokenizer
+from graftmt.workers import pool
 
 FORMAT = 1
 ARRAYS = ("ids.npy", "starts.npy")
@@ -167,9 +166,8 @@ def _tokenize_files(jobs: Sequence[tuple[str, str, Tokenizer, bool]], size: int,
             _tokenize_file(*job)
             yield
         return
-    # "spawn": forking a process that holds torch's threads can deadlock.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_tokenize_file, *zip(*jobs, strict=True))
+    with pool(processes) as workers:
+        yield from workers.map(_tokenize_file, *zip(*jobs, strict=True))
 
 
 def cache_key(path: Path, tokenizer: Tokenizer) -> str:

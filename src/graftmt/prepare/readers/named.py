@@ -129,7 +129,8 @@ def _download_with_mtdata(named: Named, folder: Path) -> None:
     if importlib.util.find_spec("mtdata") is None:
         raise DataError("mtdata's corpora need mtdata: pip install 'graftmt[names]'.")
     # Its command line is what it keeps stable; it writes train-parts/NAME.deu and .eng.
-    command = [sys.executable, "-m", "mtdata", "get", "-l", "-".join(named.pair), "-tr", named.name, "-o", str(folder)]
+    # -P: not a file mtdata.py that lies in the current folder.
+    command = [sys.executable, "-P", "-m", "mtdata", "get", "-l", "-".join(named.pair), "-tr", named.name, "-o", str(folder)]
     done = subprocess.run(command, stdout=sys.stderr, check=False)
     if done.returncode:
         raise DataError(f"mtdata could not get {named.name!r}: it ended with code {done.returncode}; what it said is above.")
