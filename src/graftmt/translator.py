@@ -15,7 +15,7 @@ from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
 from graftmt.packs.composition import check_fits
-from graftmt.text import Codec
+from graftmt.text import Codec, languages_of
 
 LONGEST_SOURCE = 1024
 """Tokens. Far more than a sentence; a longer line is refused rather than translated badly."""
@@ -135,7 +135,7 @@ class Translator:
 
     def _languages(self, side: Side) -> tuple[str, ...]:
         added = (language for pack in self.packs.values() if pack.side == side for language in pack.languages)
-        return tuple(dict.fromkeys((*self.base.languages, *added)))
+        return tuple(dict.fromkeys((*languages_of(self.base.tokenizer, side), *added)))
 
     def composition(
         self, source: str, target: str, *, source_pack: str | None = None, target_pack: str | None = None
@@ -159,7 +159,7 @@ class Translator:
 
     def _pack_for(self, language: str, side: Side, chosen: str | None) -> str | None:
         """The name of the pack that reads or writes a language; none is needed for the base's own."""
-        if language in self.base.languages:
+        if language in languages_of(self.base.tokenizer, side):
             if chosen is not None:
                 raise LanguageError(f"{language!r} is one of the base's languages: as {side} it takes no pack, not {chosen!r}.")
             return None
@@ -177,7 +177,7 @@ class Translator:
                 f"{language!r} as {side} has several packs: {', '.join(fitting)}. Say which one with --{side}-pack "
                 f"({side}_pack= in Python)."
             )
-        if any(language in pack.languages for pack in self.packs.values()):
+        if language in self.languages:
             other = "target" if side == "source" else "source"
             raise LanguageError(
                 f"language {language!r} is installed as a {other} only; to use it as a {side}, make a pack with "

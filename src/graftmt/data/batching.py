@@ -108,7 +108,7 @@ class BatchMaker:
         self.lengths = {language: corpus.lengths[number] for language, number in self.numbers.items()}
 
     def make(self, directions: Sequence[Direction], lines: NDArray[np.int64]) -> Batch:
-        """The batch of these pairs: source = prefix + tokens + suffix; decoder input = prefix + tokens; labels = tokens + end."""
+        """The batch of these pairs: source: prefix, tokens, suffix; decoder input: prefix, tokens; labels: tokens, end."""
         sources = self._tokens([direction.source for direction in directions], lines)
         targets = self._tokens([direction.target for direction in directions], lines)
         around = self._around(directions)

@@ -134,26 +134,33 @@ class Transformer(nn.Module):
 
     @classmethod
     def build(
-        cls, config: ModelConfig, rows: int, *, target_rows: int | None = None, target_padding_id: int | None = None
+        cls,
+        config: ModelConfig,
+        rows: int,
+        *,
+        target_rows: int | None = None,
+        target_padding_id: int | None = None,
+        reads_padding: bool = False,
     ) -> Transformer:
         """A freshly initialised model, whose vocabulary has so many rows; the target's may be another one.
 
-        Tied embeddings are one matrix, so they have one number of rows.
+        Tied embeddings are one matrix, so they have one number of rows. `reads_padding`: its decoder starts from padding.
         """
         dim = config.model_dim
         target_rows = rows if target_rows is None else target_rows
         target_padding = config.padding_id if target_padding_id is None else target_padding_id
         if config.embeddings == "tied" and (target_rows, target_padding) != (rows, config.padding_id):
             raise ConfigError(
-                f"embeddings are tied, but the source vocabulary has {rows} rows (padding {config.padding_id}) and the target's "
-                f"{target_rows} (padding {target_padding}); choose embeddings='tied-target' or 'separate'."
+                f"embeddings are tied, but the source vocabulary has {rows} rows (padding {config.padding_id}) and the "
+                f"target's {target_rows} (padding {target_padding}); choose embeddings='tied-target' or 'separate'."
             )
 
         def last_norm() -> nn.LayerNorm | None:
             return nn.LayerNorm(dim, eps=config.norm_epsilon) if config.norm == "pre" else None
 
-        source = Embedding(rows, dim, config.padding_id)
-        target = source if config.embeddings == "tied" else Embedding(target_rows, dim, target_padding)
+        tied = config.embeddings == "tied"
+        source = Embedding(rows, dim, config.padding_id, reads_padding=reads_padding and tied)
+        target = source if tied else Embedding(target_rows, dim, target_padding, reads_padding=reads_padding)
         separate = config.embeddings == "separate"
         output = Embedding(target_rows, dim, target_padding).weight if separate else target.weight
         return cls(

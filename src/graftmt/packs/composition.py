@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from graftmt.base import Base
-from graftmt.errors import CheckpointError, ConfigError, GraftError
+from graftmt.errors import CheckpointError, ConfigError, GraftError, LanguageError
 from graftmt.model import ModelConfig, Transformer
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Projection
 from graftmt.model.layers import ACTIVATIONS, DecoderLayer, EncoderLayer
@@ -27,9 +27,9 @@ from graftmt.packs.adapters import (
     ParallelAdapter,
 )
 from graftmt.packs.codec import ComposedCodec
-from graftmt.packs.pack import Pack, has_own_codes, lends_code
+from graftmt.packs.pack import Pack, codes_of, has_own_codes, lends_code
 from graftmt.packs.parts import AdapterPart, Parts, Side
-from graftmt.text import Codec
+from graftmt.text import Codec, TextCodec, languages_of
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -57,7 +57,7 @@ def compose(base: Base, *, source: Pack | None = None, target: Pack | None = Non
     _replace_parameters(model, packs)
     _add_adapters(model, packs, fold)
     _replace_embeddings(model, base, source, target)
-    codec: Codec = ComposedCodec(base.tokenizer, source, target) if packs else base.tokenizer
+    codec: Codec = ComposedCodec(base.tokenizer, source, target) if packs else TextCodec(base.tokenizer)
     return Composition(model.eval(), codec, source, target)
 
 
@@ -73,6 +73,19 @@ def check_fits(pack: Pack, base: Base, side: Side) -> None:
         raise CheckpointError(
             f"the pack {pack.name} was made for the base {pack.base[:16]}…; this base is {base.fingerprint[:16]}…. "
             "Use the base it was made for, or train the pack again on this one."
+        )
+    known = [language for language in pack.languages if language in languages_of(base.tokenizer, side)]
+    if known:
+        raise LanguageError(
+            f"the pack {pack.name} is for {', '.join(known)}, which the base has already; packs are for other languages."
+        )
+    codes = codes_of(side, base.tokenizer), base.tokenizer.layout.placement(side)
+    own_codes = pack.tokenizer.languages, pack.tokenizer.layout.placement(side)
+    shapes = {name: tuple(parameter.shape) for name, parameter in pack.parameters.items()}
+    if own_codes != codes or shapes != pack.expected_shapes(base.model.config):
+        raise CheckpointError(
+            f"the pack {pack.name} names this base as its own, but has codes or tensors of another architecture; "
+            "train it again on this base."
         )
     if pack.device != base.model.device:
         raise GraftError(
@@ -157,35 +170,36 @@ def _widen_ffn(layer: nn.Module, adapters: list[ParallelAdapter], fold: bool) ->
 
 
 def _replace_embeddings(model: Transformer, base: Base, source: Pack | None, target: Pack | None) -> None:
-    padding = model.config.padding_id
-    placement = base.tokenizer.code_placement
+    layout = base.tokenizer.layout
     if source is not None:
-        model.source_embedding = embedding_of(source.parameters["embedding.weight"], padding)
+        model.source_embedding = embedding_of(source.parameters["embedding.weight"], source.tokenizer.padding_id)
     if target is not None:
         matrix = target.parameters["embedding.weight"]
-        model.target_embedding = embedding_of(matrix, padding)
+        reads_padding = layout.decoder_start == "padding"
+        model.target_embedding = embedding_of(matrix, target.tokenizer.padding_id, reads_padding=reads_padding)
         model.projection = Projection(target.parameters.get("output.weight", matrix), target.parameters.get("output.bias"))
-    # The code that precedes source text is the target's or the source's own; the decoder's is always the target's.
-    before_source = target if placement == "source" else source
-    if before_source is not None and (rows := code_rows(before_source, base, base.model.source_embedding)) is not None:
-        model.source_embedding = ExtendedEmbedding(model.source_embedding, rows)
-    at_decoder = target if placement == "decoder" else None
-    if at_decoder is not None and (rows := code_rows(at_decoder, base, base.model.target_embedding)) is not None:
-        model.target_embedding = ExtendedEmbedding(model.target_embedding, rows)
+    for pack in (source, target):
+        if pack is None or (rows := code_rows(pack, base)) is None:
+            continue
+        if layout.code_matrix(pack.side) == "source":
+            model.source_embedding = ExtendedEmbedding(model.source_embedding, rows)
+        else:
+            model.target_embedding = ExtendedEmbedding(model.target_embedding, rows)
 
 
-def code_rows(pack: Pack, base: Base, matrix: Embedding | ExtendedEmbedding) -> nn.Parameter | None:
+def code_rows(pack: Pack, base: Base) -> nn.Parameter | None:
     """The rows that come after those of a matrix: the pack's own codes, or the base's one that it takes as it is."""
-    if has_own_codes(pack.recipe, pack.side, base.tokenizer.code_placement):
+    if has_own_codes(pack.recipe, pack.side, base.tokenizer.layout):
         return pack.parameters["code.weight"]
     if lends_code(pack):
-        row = base.tokenizer.vocabulary.code(pack.recipe.code.language)
+        matrix = base.model.source_embedding if pack.side == "source" else base.model.target_embedding
+        row = base.tokenizer.side(pack.side).code(pack.recipe.code.language)
         return nn.Parameter(matrix.weight[row : row + 1].detach(), requires_grad=False)
     return None
 
 
-def embedding_of(weight: nn.Parameter, padding_id: int) -> Embedding:
+def embedding_of(weight: nn.Parameter, padding_id: int, *, reads_padding: bool = False) -> Embedding:
     with torch.device("meta"):
-        embedding = Embedding(padding_id + 1, 1, padding_id)
+        embedding = Embedding(padding_id + 1, 1, padding_id, reads_padding=reads_padding)
     embedding.weight = weight
     return embedding

@@ -20,7 +20,7 @@ from graftmt.model import ModelConfig
 from graftmt.packs.initialisation import Initialised, initialise
 from graftmt.packs.parts import Parts, Side, resolve, tensor_shapes
 from graftmt.packs.recipe import Recipe
-from graftmt.text import BaseText, CodePlacement, Pieces, Text, Tokenizer, code_symbol, languages_of
+from graftmt.text import BaseText, Layout, Pieces, Text, languages_of
 
 NEARLY_ZERO = 1e-3
 """The spread of an adapter's last weights before training: the adapter begins as almost nothing."""
@@ -34,10 +34,14 @@ class Pack:
     languages: tuple[str, ...]
     recipe: Recipe
     base: str
-    tokenizer: Tokenizer
+    tokenizer: Text
     parameters: dict[str, nn.Parameter]
+    partners: tuple[str, ...] = ()
+    """The base's languages that it was trained with. They decide where parts with `@trained` are used."""
+    few: tuple[str, ...] = ()
+    """Those of the partners with a few lines only, with which such parts are not used."""
     card: dict[str, Any] = field(default_factory=dict)
-    """What is known of it: how its rows were initialised, what it was trained on, its scores, its parent."""
+    """Provenance for people: row initialisation, training text, scores, parent. It decides nothing."""
     fingerprint: str = ""
     """Empty until it is stored or loaded."""
 
@@ -72,7 +76,7 @@ class Pack:
 
     def is_whole_with(self, language: str) -> bool:
         """Whether all of it is used with this language on the other side."""
-        trained = language in self.card.get("partners", ()) and language not in self.card.get("few", ())
+        trained = language in self.partners and language not in self.few
         return trained or not self.recipe.scoped
 
     def for_partner(self, language: str, config: ModelConfig) -> Pack:
@@ -92,59 +96,64 @@ class Pack:
         return pack_shapes(self.recipe, config, self.side, self.tokenizer, len(self.languages))
 
 
-def pack_shapes(
-    recipe: Recipe, config: ModelConfig, side: Side, tokenizer: Tokenizer, languages: int
-) -> dict[str, tuple[int, ...]]:
-    codes = languages if has_own_codes(recipe, side, tokenizer.code_placement) else 0
+def pack_shapes(recipe: Recipe, config: ModelConfig, side: Side, tokenizer: Text, languages: int) -> dict[str, tuple[int, ...]]:
+    codes = languages if has_own_codes(recipe, side, tokenizer.layout) else 0
     return tensor_shapes(resolve(recipe, config, side), config, side=side, rows=len(tokenizer), codes=codes)
 
 
-def has_own_codes(recipe: Recipe, side: Side, placement: CodePlacement) -> bool:
+def has_own_codes(recipe: Recipe, side: Side, layout: Layout) -> bool:
     """Whether a pack brings a code row for each of its languages: the code must be one that is written for this side."""
-    return recipe.code.kind == "learned" and (side == "target" or placement == "decoder")
+    return recipe.code.kind == "learned" and layout.code_matrix(side) is not None
 
 
 def lends_code(pack: Pack) -> bool:
     """Whether a base's code row is put after the pack's matrix as it is: there the copy in the matrix moves in training."""
-    return pack.recipe.code.kind in ("fixed", "proxy") and pack.tokenizer.code_placement == "decoder"
+    return pack.recipe.code.kind in ("fixed", "proxy") and pack.tokenizer.layout.code_matrix(pack.side) == pack.side
 
 
 def pack_tokenizer(subwords: Pieces, side: Side, base: BaseText) -> Text:
     """A pack's text: its own pieces and, where codes are read from its matrix, copies of all the base's codes."""
+    return subwords.with_codes(codes_of(side, base), base.layout.placement(side))
+
+
+def codes_of(side: Side, base: BaseText) -> tuple[str, ...]:
+    """The languages whose codes a pack has copies of."""
     whose = base.layout.codes_in(side)
-    codes = () if whose is None else languages_of(base, whose)
-    return subwords.with_codes(codes, base.layout.placement(side))
+    return () if whose is None else languages_of(base, whose)
 
 
 def check_recipe(recipe: Recipe, side: Side, languages: Sequence[str], base: Base) -> None:
     """What a recipe, a side and languages must be for this base, before any text is read."""
+    known = languages_of(base.tokenizer, side)
     for language in languages:
-        if language in base.languages:
+        if language in known:
             raise LanguageError(
-                f"{language!r} is one of the base's languages already ({', '.join(base.languages)}); a pack is for a new one."
+                f"{language!r} is one of the base's languages already ({', '.join(known)}); a pack is for a new one."
             )
     if len(set(languages)) < len(languages) or not languages:
         raise LanguageError(f"a pack is for one or several different languages; got {', '.join(languages) or 'none'}.")
     resolve(recipe, base.model.config, side)
     choice = recipe.code
-    if side == "source" and base.tokenizer.code_placement == "source" and recipe.code != Recipe().code:
+    matrix = base.tokenizer.layout.code_matrix(side)
+    if matrix is None and recipe.code != Recipe().code:
         raise ConfigError(
-            f"recipe {str(recipe)!r}: a source pack has no language code of its own to choose, since this base writes the "
-            "target's code before the source text. Leave the code out, or train a target pack."
+            f"recipe {str(recipe)!r}: a {side} pack has no language code of its own to choose, since this base writes no "
+            f"code of {side} languages. Leave the code out{', or train a target pack' if side == 'source' else ''}."
         )
     if choice.kind == "proxy" and choice.language == "nearest":
         raise ConfigError(
             "code:proxy:nearest: which code is nearest is read from a model that knows the language; see --codes-from."
         )
-    if choice.kind != "none" and has_code_choice(side, base) and choice.language not in base.languages:
+    codes = () if matrix is None else base.tokenizer.side(matrix).languages
+    if choice.kind != "none" and codes and choice.language not in codes:
         raise ConfigError(
             f"recipe {str(recipe)!r}: the base has no code of {choice.language!r} to take; it has those of "
-            f"{', '.join(base.languages)}. Name one of them, as in code:learned:{base.languages[0]}."
+            f"{', '.join(codes)}. Name one of them, as in code:learned:{codes[0]}."
         )
 
 
 def has_code_choice(side: Side, base: Base) -> bool:
-    return side == "target" or base.tokenizer.code_placement == "decoder"
+    return base.tokenizer.layout.code_matrix(side) is not None
 
 
 def create_pack(
@@ -193,8 +202,10 @@ def create_pack(
     if "output.bias" in shapes:
         made["output.bias"] = _output_bias(base, tokenizer, embedding.rules)
     if "code.weight" in shapes:
-        code = base.tokenizer.vocabulary.id(code_symbol(recipe.code.language))
-        written = target if side == "target" and base.tokenizer.code_placement == "decoder" else source
+        matrix = base.tokenizer.layout.code_matrix(side)
+        assert matrix is not None
+        code = base.tokenizer.side(matrix).code(recipe.code.language)
+        written = target if matrix == "target" else source
         made["code.weight"] = written[code].detach().float().cpu().expand(len(languages), -1).clone()
     for name, shape in shapes.items():
         if name in made:
@@ -220,15 +231,15 @@ def create_pack(
     return pack
 
 
-def _output_bias(base: Base, tokenizer: Tokenizer, rules: Sequence[str]) -> Tensor:
+def _output_bias(base: Base, tokenizer: Text, rules: Sequence[str]) -> Tensor:
     """(rows): the base's where a row is the base's too, zero where it is new."""
     bias = torch.zeros(len(tokenizer))
     known = base.model.projection.bias
     if known is not None:
-        row_of = {symbol: row for row, symbol in enumerate(base.tokenizer.vocabulary.symbols[: len(known)])}
-        for row, rule in enumerate(rules):
+        row_of = {symbol: row for row, symbol in enumerate(base.tokenizer.side("target").symbols[: len(known)])}
+        for row, (symbol, rule) in enumerate(zip(tokenizer.symbols, rules, strict=True)):
             if rule in ("overlap", "base code"):
-                bias[row] = known[row_of[tokenizer.vocabulary.symbol(row)]].detach().float().cpu()
+                bias[row] = known[row_of[symbol]].detach().float().cpu()
     return bias
 
 

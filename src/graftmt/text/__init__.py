@@ -7,6 +7,7 @@ codes together. `Tokenizer` is our own kind; `train_subwords` learns the `Subwor
 from __future__ import annotations
 
 from graftmt.text.codec import Codec, TextCodec
+from graftmt.text.languages import check_language_names
 from graftmt.text.layout import CodePlacement, Layout
 from graftmt.text.learning import train_subwords
 from graftmt.text.protocol import BaseText, PieceCounts, Pieces, SharedText, Symbols, Text, code_symbol, languages_of, pieces_of
@@ -32,6 +33,7 @@ __all__ = [
     "TextCodec",
     "Tokenizer",
     "Vocabulary",
+    "check_language_names",
     "code_symbol",
     "languages_of",
     "normalise",

@@ -12,6 +12,7 @@ from typing import Literal
 from graftmt.errors import ConfigError
 
 Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
 
 CodePlacement = Literal["source", "decoder", "none"]
 """The layouts that have a name, in configurations, base.json and pack.json."""

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, TypeGuard
 
 import torch
 
 from graftmt.base import Base
+from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
-from graftmt.data.cache import default_cache_folder
-from graftmt.errors import ConfigError, LanguageError
-from graftmt.files import read_json, write_json
+from graftmt.data.cache import default_cache_folder, writable_cache
+from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, Side, check_recipe, compose, create_pack, load_pack, pack_tokenizer
 from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
 from graftmt.packs.recipe import SCOPED
-from graftmt.text import Text
+from graftmt.text import Text, languages_of
 from graftmt.training.configuration import PackConfig, StageConfig
 from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
 from graftmt.training.run import Prepared, Say, report_unknown, run_subwords
@@ -106,7 +108,7 @@ def prepare_pack(
             "scores": parent.card.get("scores"),
         }
         card = {"parent": facts, "version": facts["version"] + 1}
-        card |= {key: parent.card.get(key, []) for key in ("partners", "few")}
+        card |= {"partners": list(parent.partners), "few": list(parent.few)}
         pack = replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
     counts = ", ".join(f"{rule} {count:,}" for rule, count in pack.card["initialisation"].items())
     say(f"rows began as: {counts}" if parent is None else f"going on from the pack {parent.fingerprint[:16]}")
@@ -134,7 +136,7 @@ def _tokenizers(config: PackConfig, base: Base, own: Text, side: Side) -> dict[s
 
 
 def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Text:
-    """The new languages' own text, without codes, made once in a run's folder: `merges` for each language, T=5 among several."""
+    """The new languages' own text, without codes, made once in a run's folder: `merges` for each, T=5 among several."""
     options = replace(config.subwords, merges=config.subwords.merges * len(config.languages))
     new = Corpus(train.folder, train.split, {language: train.files[language] for language in config.languages})
     with warnings.catch_warnings(record=True) as caught:
@@ -161,10 +163,11 @@ def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
 def check_text(config: PackConfig, base: Base, train: Corpus) -> None:
     """Partners are languages of the base, and there is text in them and in the new languages."""
     partners = config.data.partners
-    unknown = [language for language in partners if language not in base.languages]
+    known = languages_of(base.tokenizer, "target" if config.side == "source" else "source")
+    unknown = [language for language in partners if language not in known]
     if unknown or not partners:
         raise LanguageError(
-            f"a pack is trained on pairs with the base's languages, {', '.join(base.languages)}; got "
+            f"a pack is trained on pairs with the base's languages, {', '.join(known)}; got "
             f"{', '.join(unknown) or 'none'}. Name one or several of them (data.partners)."
         )
     missing = [language for language in (*config.languages, *partners) if language not in train.languages]
@@ -263,10 +266,19 @@ def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Text, 
     )
     folder = config.data.cache or default_cache_folder()
     stored = folder / f"alignment-{hashlib.sha256(f'{VERSION} {corpus.content}'.encode()).hexdigest()[:32]}.json"
-    if stored.is_file():
-        return read_json(stored, "the cached alignment")
+    with suppress(GraftError):  # damaged: made again
+        if stored.is_file() and _is_table(found := read_checked_json(stored, "the cached alignment").get("translations")):
+            return found
     base_text = base.tokenizer.side(config.side)
     table = translation_table(pairs, tokenizer, base_text, device=base.model.device)
     found = translations_of(tokenizer, base_text, table)
-    write_json(stored, found)
+    with writable_cache(folder):
+        write_checked_json(stored, {"translations": found})
     return found
+
+
+def _is_table(value: Any) -> TypeGuard[dict[str, dict[str, float]]]:
+    """Whether it holds numbers for pieces of pieces; files of earlier versions have these on top, and are made again."""
+    return isinstance(value, dict) and all(
+        isinstance(row, dict) and all(isinstance(one, int | float) for one in row.values()) for row in value.values()
+    )

@@ -75,11 +75,6 @@ def default_kind() -> TextKind:
     return text_kind(KIND)
 
 
-def stored_text(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a document says of its text besides its own fields: nothing for ours."""
-    return {} if kind == KIND else {"text": {"kind": kind, "options": dict(options)}}
-
-
 @lru_cache(maxsize=1)
 def _own_kinds() -> dict[str, TextKind]:
     modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]

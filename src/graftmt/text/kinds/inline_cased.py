@@ -8,7 +8,7 @@ from typing import Any
 
 from graftmt.text.kinds import TextKind
 from graftmt.text.learning import train_subwords
-from graftmt.text.subwords import Subwords
+from graftmt.text.subwords import LARGEST_MODEL, Subwords
 from graftmt.text.tokenizer import FILE, KIND, Tokenizer, tokenizer_fingerprint
 
 
@@ -16,7 +16,7 @@ class InlineCased(TextKind):
     """Texts that are `Tokenizer`s; their options are their languages and where codes stand."""
 
     name = KIND
-    largest_file = 2**24
+    largest_file = LARGEST_MODEL
 
     def file_names(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         return (FILE,)
