@@ -192,7 +192,7 @@ def _checked_text(text: BaseText, document: Mapping[str, Any], config: ModelConf
     for key, value in found.items():
         if said[key] != value:
             raise CheckpointError(
-                f"{folder}: {DOCUMENT} says that {key} is {said[key]}, and the files of its text say {value}; they are not of "
+                f"{folder}: {DOCUMENT} says that {key} is {said[key]}, and its text says {value}; the files are not of "
                 "one base. Restore the folder from a copy."
             )
     return text

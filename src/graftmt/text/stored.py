@@ -76,11 +76,15 @@ class StoredText:
 
 
 def check_base_text(text: BaseText, where: str) -> None:
-    """`check_text` for each side."""
+    """`check_text` for each side, and that both are arranged as the base is."""
     source, target = text.side("source"), text.side("target")
     check_text(source, where)
     if target is not source:
         check_text(target, where)
+    if not source.layout == target.layout == text.layout:
+        raise DataError(
+            f"{where}: its text of kind {text.kind!r} has sides with another layout than its own; the kind has a bug."
+        )
 
 
 def describe(text: Text | BaseText) -> dict[str, TextDocument]:

@@ -81,7 +81,7 @@ def prepare_pack(
         tokenizer = pack_tokenizer(pack_subwords(config, train, say), config.side, base.tokenizer)
     else:
         tokenizer = parent.tokenizer
-    tokenizers = _tokenizers(config, base, tokenizer, "target" if config.side == "source" else "source")
+    tokenizers = _tokenizers(config, base, tokenizer, other_side(config.side))
     wanted = Corpus(train.folder, train.split, {name: train.files[name] for name in (*config.languages, *config.data.partners)})
     tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache, quiet=quiet)
     if parent is None:
@@ -130,6 +130,15 @@ def prepare_pack(
     return PackJob(config, base, pack, composition, prepared, shared)
 
 
+def other_side(side: Side) -> Side:
+    return "target" if side == "source" else "source"
+
+
+def possible_partners(config: PackConfig, base: Base) -> tuple[str, ...]:
+    """The base's languages on the other side of the pack."""
+    return languages_of(base.tokenizer, other_side(config.side))
+
+
 def _tokenizers(config: PackConfig, base: Base, own: Text, side: Side) -> dict[str, Text]:
     """The text of each language: the pack's own for the new ones, that of one side of the base for all others."""
     return {**dict.fromkeys(base.languages, base.tokenizer.side(side)), **dict.fromkeys(config.languages, own)}
@@ -163,7 +172,7 @@ def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
 def check_text(config: PackConfig, base: Base, train: Corpus) -> None:
     """Partners are languages of the base, and there is text in them and in the new languages."""
     partners = config.data.partners
-    known = languages_of(base.tokenizer, "target" if config.side == "source" else "source")
+    known = possible_partners(config, base)
     unknown = [language for language in partners if language not in known]
     if unknown or not partners:
         raise LanguageError(
@@ -209,7 +218,7 @@ def _validator(
         )
     if options.watch is None:
         new = config.languages[0]
-        others = [name for name in base.languages if name not in config.data.partners or name in few]
+        others = [name for name in possible_partners(config, base) if name not in config.data.partners or name in few]
         untrained = [Direction(*((new, other) if config.side == "source" else (other, new))) for other in others]
         possible = with_lines(valid, untrained)
         watched = possible[:: max(1, len(possible) // WATCHED)][:WATCHED]
