@@ -25,7 +25,7 @@ from graftmt.text.tokenizer import KIND
 
 GROUP = "graftmt.text"
 LARGEST_FILE = 2**26
-"""Bytes: six times the tokenizer.json of a model with 256,000 pieces would fit."""
+"""Bytes: twice those of a tokenizer.json with 256,000 pieces."""
 
 
 class TextKind(ABC):
