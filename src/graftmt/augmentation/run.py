@@ -31,6 +31,7 @@ from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, ne
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
+from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
 
@@ -80,6 +81,7 @@ class AugmentOptions:
             raise ConfigError(f"chunk_lines is {self.chunk_lines}; at least 1 is needed.")
         if not self.new or len(set(self.new)) < len(self.new):
             raise LanguageError(f"new languages: got {', '.join(self.new) or 'none'}; expected one or several, each once.")
+        check_language_names(self.new, "new languages")
 
     @property
     def work(self) -> Path:
