@@ -20,6 +20,7 @@ from graftmt.packs.pack import has_code_choice
 from graftmt.packs.storage import check_place as check_pack_place
 from graftmt.packs.storage import check_unclaimed
 from graftmt.places import RUNS, check_place
+from graftmt.text.languages import check_language_names
 from graftmt.training import PackConfig
 from graftmt.training.configuration import check_seed
 from graftmt.training.pack_directions import with_scoped_stage
@@ -84,6 +85,7 @@ class AddOptions:
     quiet: bool = False
 
     def __post_init__(self) -> None:
+        check_language_names(self.languages, "languages to add")
         check_numbers(self, "at least 1", one_or_more, "steps", "merges", "test_lines")
         check_seed(self)
 
