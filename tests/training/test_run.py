@@ -224,9 +224,9 @@ def test_a_vocabulary_of_samples_goes_by_all_lines(tmp_path: Path) -> None:
     corpus = Corpus.open(tmp_path, "train")
     (tmp_path / "run").mkdir()
     options = SubwordConfig(merges=4, temperature=1.0, sample_lines=100, min_character_count=1)
-    found = run_subwords(tmp_path / "run", options, corpus, lambda text: None)
-    assert "xy" not in found.pieces
-    assert "ab" in "".join(found.pieces)
+    found = run_subwords(tmp_path / "run", options, corpus, lambda text: None).symbols
+    assert "xy" not in found
+    assert "ab" in "".join(found)
 
 
 def test_what_lies_where_the_base_goes_is_said_before_training(stopped_copy: Path, short_config, train) -> None:
