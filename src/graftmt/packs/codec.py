@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graftmt.errors import LanguageError, nearest
-from graftmt.packs.pack import Pack, lends_code
-from graftmt.packs.parts import Side
+from graftmt.packs.component import Side
+from graftmt.packs.components.language_code import code_of
+from graftmt.packs.pack import Pack
 from graftmt.text import BEGINNING_ID, END_ID, PADDING_ID, UNKNOWN_ID, Tokenizer
 
 
@@ -59,12 +60,13 @@ class ComposedCodec:
         """The row of a language's code: one of `matrix`, or of those that its pack puts after them; none with `code:none`."""
         if pack is None:
             return [matrix.vocabulary.code(language)]
-        choice = pack.recipe.code
+        choice = code_of(pack.recipe)
         if choice.kind == "none":
             return []
         if choice.kind == "learned":
             return [len(matrix) + pack.languages.index(language)]
-        return [len(matrix) if lends_code(pack) else matrix.vocabulary.code(choice.language)]
+        lent = choice.is_lent(self.base.code_placement)
+        return [len(matrix) if lent else matrix.vocabulary.code(choice.language)]
 
     def _check(self, language: str, pack: Pack | None, side: Side) -> None:
         """A pack's matrix has rows for the text of its own languages only."""

@@ -17,7 +17,8 @@ from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer
 from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
-from graftmt.packs.recipe import SCOPED
+from graftmt.packs.component import SCOPED
+from graftmt.packs.components.language_code import code_of
 from graftmt.text import Subwords, Tokenizer
 from graftmt.training.configuration import PackConfig, StageConfig
 from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
@@ -83,7 +84,6 @@ def prepare_pack(
     wanted = Corpus(train.folder, train.split, {name: train.files[name] for name in (*config.languages, *config.data.partners)})
     tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache, quiet=quiet)
     if parent is None:
-        aligned = recipe.initialisation == "alignment"
         pack = create_pack(
             base,
             side=config.side,
@@ -92,7 +92,7 @@ def prepare_pack(
             subwords=tokenizer.subwords,
             seed=config.seed,
             trained_codes=config.data.partners,
-            translations=_translations(tokenized, config, tokenizer, base) if aligned else None,
+            translations=_translations(tokenized, config, tokenizer, base) if recipe.needs_translations else None,
         )
     else:
         facts = {
@@ -138,13 +138,14 @@ def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Subwords:
 def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
     """The recipe with `code:proxy:nearest` replaced by the language it means."""
     recipe = Recipe.parse(config.recipe)
-    if recipe.code.kind == "proxy" and recipe.code.language == "nearest":
+    code = code_of(recipe)
+    if code.is_nearest:
         if config.codes_from is None or len(config.languages) != 1:
             raise ConfigError(
                 "code:proxy:nearest needs one new language and --codes-from: a base that knows it, or a target pack with a "
                 "learned code of it. To name the code yourself, write code:proxy:ru."
             )
-        return replace(recipe, code=replace(recipe.code, language=nearest_code(config.languages[0], config.codes_from, base)))
+        return recipe.having(replace(code, language=nearest_code(config.languages[0], config.codes_from, base)))
     return recipe
 
 
