@@ -19,8 +19,8 @@ from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import exclusive
 from graftmt.packs import load_pack
+from graftmt.packs.card import kind_of
 from graftmt.packs.components.language_code import code_of
-from graftmt.packs.storage import kind_of
 from graftmt.training import Stopped
 from graftmt.translator import Translator
 

@@ -13,12 +13,12 @@ from typing import TypeVar
 from torch import nn
 
 from graftmt.base import Base
-from graftmt.errors import CheckpointError, ConfigError, GraftError
+from graftmt.errors import CheckpointError, ConfigError, GraftError, LanguageError
 from graftmt.model import Transformer
 from graftmt.packs.codec import ComposedCodec
 from graftmt.packs.component import Side
 from graftmt.packs.installation import Installation
-from graftmt.packs.pack import Pack
+from graftmt.packs.pack import Pack, codes_of
 from graftmt.text import Codec
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -70,6 +70,18 @@ def check_fits(pack: Pack, base: Base, side: Side) -> None:
         raise CheckpointError(
             f"the pack {pack.name} was made for the base {pack.base[:16]}…; this base is {base.fingerprint[:16]}…. "
             "Use the base it was made for, or train the pack again on this one."
+        )
+    known = [language for language in pack.languages if language in base.languages]
+    if known:
+        raise LanguageError(
+            f"the pack {pack.name} is for {', '.join(known)}, which the base has already; packs are for other languages."
+        )
+    codes = codes_of(side, base.tokenizer), base.tokenizer.code_placement
+    shapes = {name: tuple(parameter.shape) for name, parameter in pack.parameters.items()}
+    if (pack.tokenizer.languages, pack.tokenizer.code_placement) != codes or shapes != pack.expected_shapes(base.model.config):
+        raise CheckpointError(
+            f"the pack {pack.name} names this base as its own, but has codes or tensors of another architecture; "
+            "train it again on this base."
         )
     if pack.device != base.model.device:
         raise GraftError(
