@@ -80,7 +80,8 @@ class Translator:
     ['5 kilomètres']
 
     Packs come as a list, or as a mapping of names where several are for one language and side; a request then says which.
-    One translator may be used from many threads.
+    One translator may be used from many threads. `fold=False` keeps low-rank updates and parallel adapters apart from the
+    weights they change: somewhat slower, but all packs then share the base's memory.
     """
 
     def __init__(
@@ -90,7 +91,9 @@ class Translator:
         *,
         device: str = "cpu",
         dtype: str = "fp32",
+        fold: bool = True,
     ) -> None:
+        self.fold = fold
         self.base = base if isinstance(base, Base) else Base.load(base, device=device, dtype=dtype)
         self.packs: dict[str, Pack] = {}
         self._compositions: dict[tuple[str | bool | None, ...], Composition] = {}
@@ -154,7 +157,7 @@ class Translator:
             if key not in self._compositions:
                 config = self.base.model.config
                 packs = [None if pack is None else pack.for_partner(other, config) for pack, other in found]
-                self._compositions[key] = compose(self.base, source=packs[0], target=packs[1], fold=True)
+                self._compositions[key] = compose(self.base, source=packs[0], target=packs[1], fold=self.fold)
             return self._compositions[key]
 
     def _pack_for(self, language: str, side: Side, chosen: str | None) -> str | None:

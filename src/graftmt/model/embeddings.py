@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graftmt.model.known_parts import known_part
+
 _GROWING = threading.Lock()
 """Several threads translate with one model."""
 
@@ -21,6 +23,7 @@ def sinusoidal_positions(length: int, dim: int, first: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
+@known_part
 class Positions(nn.Module):
     """A table of positions that grows when a longer text comes; never stored with the weights."""
 
@@ -60,6 +63,7 @@ class Positions(nn.Module):
         return x + self.reserve(longest)[numbers].to(x.dtype)
 
 
+@known_part
 class Embedding(nn.Module):
     """One matrix of V rows: the tokens of one side. Initialised N(0, D^-0.5), the padding row 0."""
 
@@ -77,6 +81,7 @@ class Embedding(nn.Module):
         return F.embedding(ids, self.weight, padding_idx=None if self.reads_padding else self.padding_id)
 
 
+@known_part
 class ExtendedEmbedding(nn.Module):
     """An embedding and some rows after its last one. Neither matrix is copied: the first may be frozen and shared."""
 
@@ -101,6 +106,7 @@ class ExtendedEmbedding(nn.Module):
         return torch.where((ids >= rows)[..., None], extra.to(found.dtype), found)
 
 
+@known_part
 class Projection(nn.Module):
     """Hidden states → scores over the target vocabulary; `weight` may be the embedding's own."""
 

@@ -14,6 +14,7 @@ from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAtte
 from graftmt.model.configuration import ModelConfig
 from graftmt.model.dropout import Dropout
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
+from graftmt.model.known_parts import known_part
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
 from graftmt.model.packed_kernels import fits_tiles, tiles_of
 
@@ -59,6 +60,7 @@ class DecoderState:
             self.memory_mask = self.memory_mask.index_select(0, sentences)
 
 
+@known_part
 class Encoder(nn.Module):
     """Layers in order, then (pre-norm) one last norm. Any module with a layer's signature can stand in the list."""
 
@@ -73,6 +75,7 @@ class Encoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
 
+@known_part
 class Decoder(nn.Module):
     """The same for the decoder, with `step` for one token at a time."""
 
@@ -104,6 +107,7 @@ class Decoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
 
+@known_part
 class Transformer(nn.Module):
     """Source ids → memory → target scores.
 

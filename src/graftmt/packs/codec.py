@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graftmt.errors import LanguageError, nearest
-from graftmt.packs.pack import Pack, lends_code
+from graftmt.packs.components.language_code import code_of
+from graftmt.packs.pack import Pack
 from graftmt.text import Text, TextCodec, languages_of
 from graftmt.text.layout import Side
 
@@ -30,12 +31,12 @@ class ComposedCodec(TextCodec):
         pack, text = self._pack(side), self.text_of(matrix)
         if pack is None:
             return [text.code(language)]
-        choice = pack.recipe.code
+        choice = code_of(pack.recipe)
         if choice.kind == "none":
             return []
         if choice.kind == "learned":
             return [len(text) + pack.languages.index(language)]
-        return [len(text) if lends_code(pack) else text.code(choice.language)]
+        return [len(text) if choice.is_lent(self.base.layout.placement(side)) else text.code(choice.language)]
 
     def check(self, language: str, side: Side) -> None:
         """A pack's matrix has rows for the text of its own languages only."""

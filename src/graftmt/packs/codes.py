@@ -10,7 +10,7 @@ from torch import Tensor
 from graftmt.base import Base
 from graftmt.errors import ConfigError
 from graftmt.packs.archive import is_pack
-from graftmt.packs.pack import has_own_codes
+from graftmt.packs.components.language_code import WEIGHT, code_of
 from graftmt.packs.storage import load_pack
 
 
@@ -22,12 +22,12 @@ def nearest_code(language: str, model: Path, base: Base) -> str:
     """
     if is_pack(model):
         pack = load_pack(model)
-        own = pack.side == "target" and has_own_codes(pack.recipe, pack.side, pack.tokenizer.layout)
+        own = pack.side == "target" and code_of(pack.recipe).is_own(pack.side, pack.tokenizer.layout.placement(pack.side))
         if language not in pack.languages or not own:
             raise ConfigError(f"the pack {model} has no learned code of {language!r}; give a target pack that has, or a base.")
         if pack.base != base.fingerprint:
             raise ConfigError(f"the pack {model} is of another base, whose codes cannot be compared with this one's.")
-        wanted = pack.parameters["code.weight"][pack.languages.index(language)].detach()
+        wanted = pack.parameters[WEIGHT][pack.languages.index(language)].detach()
         return _closest(wanted, base, base.target_languages)
     other = Base.load(model)
     if language not in other.target_languages:

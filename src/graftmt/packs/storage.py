@@ -26,13 +26,15 @@ from graftmt.files import atomic_file, atomic_folder
 from graftmt.model import ModelConfig
 from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, TENSORS, open_pack
 from graftmt.packs.card import PackCard, pack_card
-from graftmt.packs.pack import Pack, has_own_codes
-from graftmt.packs.parts import Side, resolve, tensor_shapes
-from graftmt.packs.recipe import SCOPED, Recipe
+from graftmt.packs.component import SCOPED, Side
+from graftmt.packs.notation import UnknownComponentError
+from graftmt.packs.pack import Pack
+from graftmt.packs.parts import Setting, tensor_shapes
+from graftmt.packs.recipe import Recipe
+from graftmt.packs.registry import packages_of
 from graftmt.places import PACK, check_file
 from graftmt.tensor_files import TensorFile, hash_tensors
 from graftmt.text import CodePlacement, Text, check_language_names
-from graftmt.text.layout import LAYOUTS
 from graftmt.text.stored import StoredText, TextDocument, describe, files_to_store
 
 FORMAT = 2
@@ -66,6 +68,8 @@ class PackDocument(_Required, total=False):
     parameters: int
     bytes: int
     dtype: Literal["fp32", "bf16", "fp16"]
+    packages: list[str]
+    """Those besides graftmt whose components the recipe has; only where there are any."""
     text: TextDocument
     """Where the text is not of our own kind."""
 
@@ -99,6 +103,7 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
         "bytes": len(data) + sum(map(len, text_files.values())),
         "dtype": dtype,
         "architecture": to_mapping(config),
+        **({"packages": packages} if (packages := packages_of(pack.recipe)) else {}),
         "card": {key: value for key, value in pack.card.items() if key not in scope},
     }
     files = {
@@ -281,6 +286,12 @@ def _check_pack(document: Mapping[str, Any]) -> None:
 def _recipe_of(path: Path, document: Mapping[str, Any]) -> Recipe:
     try:
         return Recipe.parse(document["recipe"])
+    except UnknownComponentError as error:
+        needed = ", ".join(document.get("packages", ()))
+        hint = f"it was made with {needed}: install that" if needed else "upgrade graftmt, or install the package that has it"
+        raise CheckpointError(
+            f"{path}: its recipe {document['recipe']!r} has {error.component!r}, a component not installed here; {hint}."
+        ) from None
     except ConfigError as error:
         raise CheckpointError(f"{path}: {DOCUMENT} is damaged: {error}") from None
 
@@ -296,7 +307,13 @@ def _check_tensors(file: TensorFile, document: Mapping[str, Any], recipe: Recipe
     """Exactly the tensors that recipe and architecture call for; returns the rows, which the vocabulary must have too."""
     side, matrix = document["side"], file.tensors.get("embedding.weight")
     rows = matrix.shape[0] if matrix is not None and matrix.shape else 0
-    codes = len(document["languages"]) if has_own_codes(recipe, side, LAYOUTS[document["code_placement"]]) else 0
-    expected = tensor_shapes(resolve(recipe, config, side), config, side=side, rows=rows, codes=codes)
-    file.check(expected, f"the recipe {str(recipe)!r}")
+    setting = Setting(
+        recipe=recipe,
+        config=config,
+        side=side,
+        rows=rows,
+        languages=len(document["languages"]),
+        code_placement=document["code_placement"],
+    )
+    file.check(tensor_shapes(setting), f"the recipe {str(recipe)!r}")
     return rows

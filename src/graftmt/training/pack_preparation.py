@@ -19,7 +19,8 @@ from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, Side, check_recipe, compose, create_pack, load_pack, pack_tokenizer
 from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
-from graftmt.packs.recipe import SCOPED
+from graftmt.packs.component import SCOPED
+from graftmt.packs.components.language_code import code_of
 from graftmt.text import Text, languages_of
 from graftmt.training.configuration import PackConfig, StageConfig
 from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
@@ -86,7 +87,7 @@ def prepare_pack(
     tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache, quiet=quiet)
     if parent is None:
         translations = None
-        if recipe.initialisation == "alignment":
+        if recipe.needs_translations:
             # In the pieces of the matrix that rows start from, which need not be those that partners are read or written in.
             own = _tokenizers(config, base, tokenizer, config.side)
             same = tokenized if own == tokenizers else tokenize_corpus(wanted, own, config.data.cache, quiet=quiet)
@@ -159,13 +160,14 @@ def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Text:
 def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
     """The recipe with `code:proxy:nearest` replaced by the language it means."""
     recipe = Recipe.parse(config.recipe)
-    if recipe.code.kind == "proxy" and recipe.code.language == "nearest":
+    code = code_of(recipe)
+    if code.is_nearest:
         if config.codes_from is None or len(config.languages) != 1:
             raise ConfigError(
                 "code:proxy:nearest needs one new language and --codes-from: a base that knows it, or a target pack with a "
                 "learned code of it. To name the code yourself, write code:proxy:ru."
             )
-        return replace(recipe, code=replace(recipe.code, language=nearest_code(config.languages[0], config.codes_from, base)))
+        return recipe.having(replace(code, language=nearest_code(config.languages[0], config.codes_from, base)))
     return recipe
 
 

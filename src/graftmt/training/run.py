@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -30,6 +30,7 @@ from graftmt.data import (
 from graftmt.errors import ConfigError, DataError
 from graftmt.files import atomic_file, exclusive, read_json, sweep, write_json, write_text
 from graftmt.model import Transformer
+from graftmt.model.known_parts import all_known
 from graftmt.places import RUNS, begin_run, check_place
 from graftmt.progress import progress
 from graftmt.text import Codec, SharedText
@@ -46,6 +47,7 @@ from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
 
 Say = Callable[[str], None]
+Run = TypeVar("Run", bound=RunConfig)
 
 
 @dataclass
@@ -211,6 +213,7 @@ def run_stages(
     if journal.note:
         say(journal.note)
     models = [model if model_of is None else model_of(number) for number in range(len(config.stages))]
+    config = padded_where_unknown(config, *models)
     if config.compile:
         for each in dict.fromkeys(models):
             compile_layers(each, one_shape=all(stage.packed for stage in config.stages))
@@ -277,6 +280,13 @@ def run_stages(
         journal.close()
         for parameter in parameters.values():
             parameter.requires_grad_(True)
+
+
+def padded_where_unknown(config: Run, *models: Transformer) -> Run:
+    """The configuration without packed batches where a model has modules that are not known to take them."""
+    if not any(stage.packed for stage in config.stages) or all_known("packed batches", *models):
+        return config
+    return replace(config, stages=tuple(replace(stage, packed=False) for stage in config.stages))
 
 
 def batch_plan(config: RunConfig, prepared: Prepared, number: int, directions: list[Direction]) -> BatchPlan:
