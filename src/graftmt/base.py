@@ -156,6 +156,7 @@ class Base:
             "architecture": to_mapping(self.model.config),
             "card": dict(self.card if card is None else card),
         }
+        _check_document(document, folder)  # what could not be read again is not written
         with atomic_folder(folder) as temporary:
             write_tensors(temporary / TENSORS, tensors)
             for name, content in files.items():
@@ -216,8 +217,13 @@ def read_base_document(folder: Path) -> dict[str, Any]:
     """base.json, checked: the right kind, a format this version can read, every field of its type."""
     if not folder.is_dir():
         raise GraftError(f"there is no base folder {folder}; make one with `graftmt train` or `graftmt demo`.")
+    document = read_document(folder / DOCUMENT, "the base")
+    _check_document(document, folder)
+    return document
+
+
+def _check_document(document: dict[str, Any], folder: Path) -> None:
     path = folder / DOCUMENT
-    document = read_document(path, "the base")
     if document.get("kind") != "base":
         raise CheckpointError(f"{path} is of kind {document.get('kind')!r:.40}, not a base.")
     if type(document.get("format")) is not int or document["format"] > FORMAT:
@@ -232,7 +238,6 @@ def read_base_document(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is damaged ({error}). Restore the folder from a copy.") from None
     check_language_names(document["languages"], str(path))
     architecture_of(document, folder)
-    return document
 
 
 def _check_base(document: Mapping[str, Any]) -> None:

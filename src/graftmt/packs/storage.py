@@ -112,6 +112,7 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
         **text_files,
         CARD: pack_card(document).encode(),
     }
+    _parse_document(path, files[DOCUMENT])  # what could not be read again is not written
     if path.suffix == ARCHIVE:
         with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
             for name, content in files.items():
