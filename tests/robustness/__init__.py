@@ -1,1 +1,1 @@
-"""Attacks on graftmt: damaged and hostile files, kills, full disks, threads. `python -m robustness` runs all, see docs/reliability.md."""
+"""Attacks on graftmt: damaged and hostile files, kills, full disks, threads. docs/reliability.md says how to run them."""

@@ -39,7 +39,7 @@ def mutate_archive(chance: Random, data: bytes, evil: str) -> tuple[str, bytes]:
     kind = chance.choice(KINDS)
     if kind == "twice":
         other = chance.choice((content, b"", content[: len(content) // 2], b"{}"))
-        return f"{name} twice", _quietly(members + [(name, other)] if chance.random() < 0.5 else [(name, other), *members])
+        return f"{name} twice", _quietly([*members, (name, other)] if chance.random() < 0.5 else [(name, other), *members])
     if kind == "link":
         info = zipfile.ZipInfo(name, TIME)
         info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16

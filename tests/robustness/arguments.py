@@ -1,4 +1,4 @@
-"""Options that nobody means: numbers out of range, names that are none, folders of somebody else; and streams that are closed."""
+"""Options that nobody means: numbers out of range, names that are none, folders of somebody else; and closed streams."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ class Arguments:
         flag = chance.choice(option.opts + option.secondary_opts)
         if option.is_flag:
             return [*arguments, flag], flag
-        value = chance.choice(_values(option.type.name)).replace("/evil", str(self.outside / "evil"))
+        value = chance.choice(_values(str(option.type_descriptor.annotation))).replace("/evil", str(self.outside / "evil"))
         return [*arguments, flag, value], f"{flag} {value!r}"
 
     def _override(self, chance: Random, name: str) -> str:
@@ -357,12 +357,13 @@ def options_of(arguments: list[str]) -> list[Any]:
     return [one for one in command.params if one.param_type_name == "option"]
 
 
-def _values(kind: str) -> tuple[str, ...]:
-    if kind.startswith("integer"):
+def _values(annotation: str) -> tuple[str, ...]:
+    """Values for an option of the type that this names."""
+    if "int" in annotation:
         return INTEGERS
-    if kind.startswith("float"):
+    if "float" in annotation:
         return NUMBERS
-    return PATHS if kind in ("path", "file", "directory") else TEXTS + PATHS
+    return PATHS if "Path" in annotation else TEXTS + PATHS
 
 
 def _keys(mapping: Any, before: str = "") -> list[str]:

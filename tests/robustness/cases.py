@@ -236,7 +236,7 @@ class Attack:
         if outcome.code != 0 and over > MOST_MEMORY:
             yield "memory", f"{reader.name} of {damaged.thing.name}: {damaged.damage}", f"{over / MEGABYTE:.0f} MB more; {tail}"
         shown = outcome.stdout.decode(errors="replace") + outcome.stderr
-        if any(ord(character) < 32 and character not in "\n\t\r" or character == "\x7f" for character in shown):
+        if any((ord(character) < 32 and character not in "\n\t\r") or character == "\x7f" for character in shown):
             yield "control characters", f"{reader.name} of {damaged.thing.name}: {damaged.damage}", repr(shown[-1500:])
 
     def sound_result(self, thing: Thing, reader: Reader) -> Any:

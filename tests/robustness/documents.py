@@ -1,4 +1,4 @@
-"""Structural damage to JSON and YAML documents: values of wrong types and sizes, names that lead elsewhere, keys missing or twice."""
+"""Structural damage to JSON and YAML: values of wrong types and sizes, names that lead elsewhere, keys missing or twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that is killed at any file operation, or meets a full disk: the same command, given again, must end with the same result."""
+"""Work that is killed at any file operation, or meets a full disk: rerun, the command must end with the same result."""
 
 from __future__ import annotations
 
@@ -156,4 +156,4 @@ def small_disk(folder: Path, size: int) -> Iterator[Callable[[], None]]:
 
 def _shape(name: str) -> str:
     """The name of a temporary file without what is random in it."""
-    return ".".join("*" if part.isdigit() or len(part) == 8 and "-" not in part else part for part in name.split("."))
+    return ".".join("*" if part.isdigit() or (len(part) == 8 and "-" not in part) else part for part in name.split("."))

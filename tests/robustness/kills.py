@@ -68,9 +68,9 @@ def _watched(action: Callable[[], None], folder: Path, reached: Callable[[int], 
             reached(count)
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
-            if event in EVENTS and arguments and isinstance(arguments[0], str | bytes | os.PathLike):
-                if os.path.abspath(os.fsdecode(arguments[0])).startswith(below):
-                    happened()
+            named = event in EVENTS and arguments and isinstance(arguments[0], str | bytes | os.PathLike)
+            if named and os.path.abspath(os.fsdecode(arguments[0])).startswith(below):
+                happened()
 
         plain = os.fsync
 

@@ -50,6 +50,8 @@ def _base_mark(document: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
 def _pack_mark(document: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
     tokenizer = _tokenizer_mark(document["codes"], document["code_placement"], files["subwords.model"])
     parts = [document["side"], document["languages"], document["recipe"], document["base"], tokenizer]
+    if document["format"] > 1:
+        parts += [document["partners"], document["few"]]
     digest = hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode())
     _add_tensors(digest, files["pack.safetensors"])
     return digest.hexdigest()
