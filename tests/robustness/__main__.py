@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -50,7 +51,8 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m robustness", description=__doc__.partition("\n")[0])
     parser.add_argument("kinds", nargs="*", choices=[[], *COUNTS], help="of attack; all unless given")
     parser.add_argument("--seed", type=int, default=1, help="another one makes other cases")
-    parser.add_argument("--share", type=float, default=1.0, help="of the usual number of cases: 0.05 for a sample")
+    parser.add_argument("--share", type=float, default=1.0, help="of the usual number of cases, such as 0.1")
+    parser.add_argument("--sample", action="store_true", help="few cases of each kind: some minutes on one core")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, help="stop after so many")
     parser.add_argument("--output", type=Path, help="a JSON file for counts and findings")
@@ -64,24 +66,28 @@ def run_all(world: World, folder: Path, options: argparse.Namespace) -> int:
     started, tallies = time.monotonic(), {}
     sound = Attacks(world, folder / "check").world_mark()
     for kind in options.kinds or COUNTS:
-        count = max(1, round(COUNTS[kind] * options.share))
+        count = COUNTS[kind][1] if options.sample else max(1, round(COUNTS[kind][0] * options.share))
         tallies[kind] = run_kind(world, folder, kind, count, options, started)
         write(options.output, tallies, started)
     if Attacks(world, folder / "check").world_mark() != sound:
-        print("FOUND: something changed the sound things, which no case may write to")
         tallies["world"] = Tally(findings=[Finding("outside", "all", "world", "", "", "the sound things were changed")])
         write(options.output, tallies, started)
-    print(table(tallies))
-    print(
-        f"{sum(tally.cases for kind, tally in tallies.items() if kind in MUTATIONS):,} mutations; {time.monotonic() - started:.0f} s"
-    )
+    mutations = sum(tally.cases for kind, tally in tallies.items() if kind in MUTATIONS)
+    print(f"{table(tallies)}\n{mutations:,} mutations; {time.monotonic() - started:.0f} s")
     findings = [finding for tally in tallies.values() for finding in tally.findings]
-    for signature, count in Counter((finding.problem, finding.signature) for finding in findings).most_common():
-        example = next(finding for finding in findings if (finding.problem, finding.signature) == signature)
-        print(
-            f"\n{count} × {signature[0]}: {signature[1]}\n  {example.thing}, {example.damage}\n  {example.reader}; --replay {example.case}"
-        )
+    tell(findings)
     return 1 if findings else 0
+
+
+def tell(findings: list[Finding]) -> None:
+    """Each cause once, with an example."""
+    causes: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        causes.setdefault((finding.problem, finding.signature), []).append(finding)
+    for (problem, signature), found in sorted(causes.items(), key=lambda cause: -len(cause[1])):
+        example = found[0]
+        print(f"\n{len(found)} × {problem}: {signature}\n  {example.thing}, {example.damage}; {example.reader}")
+        print(f"  --replay {example.case}")
 
 
 def run_kind(world: World, folder: Path, kind: str, count: int, options: argparse.Namespace, started: float) -> Tally:
@@ -102,8 +108,6 @@ def run_kind(world: World, folder: Path, kind: str, count: int, options: argpars
 
 
 def start_worker(world: World, folder: Path) -> None:
-    import os
-
     _attacks.append(Attacks(world, folder / f"sandbox-{os.getpid()}"))
 
 
@@ -112,29 +116,23 @@ def run_case(case: tuple[str, int, int]) -> Tally:
     try:
         return _attacks[0].run(*case)
     except Exception:
-        name = ":".join(map(str, case))
-        return Tally(
-            cases=1, findings=[Finding("not judged", name, "", "", "", traceback.format_exc()[-300:], traceback.format_exc())]
-        )
+        name, told = ":".join(map(str, case)), traceback.format_exc()
+        return Tally(cases=1, findings=[Finding("not judged", name, "", "", "", told[-300:], told)])
 
 
 def replay(world: World, folder: Path, case: str) -> int:
     kind, seed, number = case.split(":")
     tally = Attacks(world, folder / "replay").run(kind, int(seed), int(number), say=print)
     for finding in tally.findings:
-        print(
-            f"\nFOUND {finding.problem}: {finding.signature}\n{finding.thing}, {finding.damage}; {finding.reader}\n{finding.details}"
-        )
+        print(f"\nFOUND {finding.problem}: {finding.signature}\n{finding.thing}, {finding.damage}; {finding.reader}")
+        print(finding.details)
     return 1 if tally.findings else 0
 
 
 def write(path: Path | None, tallies: dict[str, Tally], started: float) -> None:
     if path is not None:
-        path.write_text(
-            json.dumps(
-                {"seconds": round(time.monotonic() - started), "kinds": {k: plain(t) for k, t in tallies.items()}}, indent=1
-            )
-        )
+        document = {"seconds": round(time.monotonic() - started), "kinds": {kind: plain(one) for kind, one in tallies.items()}}
+        path.write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
 def plain(tally: Tally) -> dict[str, Any]:

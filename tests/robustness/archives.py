@@ -10,7 +10,7 @@ import zlib
 from functools import cache
 from random import Random
 
-BOMB = 1 << 30
+BOMB = 1 << 29
 """Bytes that a small member unfolds to."""
 TIME = (1980, 1, 1, 0, 0, 0)
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)

@@ -1,11 +1,9 @@
-"""Options that nobody means: numbers out of range, names that are none, folders of somebody else; and closed streams."""
+"""Options that nobody means: numbers out of range, names that are none, files and folders of somebody else."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -13,7 +11,6 @@ from typing import Any
 
 import yaml
 
-import graftmt
 from robustness.cases import MOST_MEMORY, Attack, Finding, Tally
 from robustness.isolation import Outcome, command_line, run_isolated
 from robustness.leavings import snapshot
@@ -181,13 +178,13 @@ class Arguments:
     def run(self, seed: int, number: int, say: Say) -> Tally:
         case = f"arguments:{seed}:{number}"
         chance = Random(case)
-        self._place()
-        name, arguments = chance.choice(list(self._commands().items()))
+        self.place()
+        name, arguments = chance.choice(list(self.commands().items()))
         changed, damage = self._change(chance, name, arguments)
         allowed = (self.inside / "output", self.inside / "cache", self.inside / "runs")
         before = snapshot(self.folder, allowed)
         outcome = run_isolated(
-            command_line(*changed), stdin=b"bada kofe\n", timeout=PATIENCE, environment=self._environment(), folder=self.inside
+            command_line(*changed), stdin=b"bada kofe\n", timeout=PATIENCE, environment=self.environment(), folder=self.inside
         )
         after = snapshot(self.folder, allowed)
         say(
@@ -225,7 +222,7 @@ class Arguments:
         if any(ord(character) < 32 and character not in "\n\t\r" for character in shown):
             found("control characters", f"{name} with {damage[:60]}", repr(shown[-1000:]))
 
-    def _commands(self) -> dict[str, list[str]]:
+    def commands(self) -> dict[str, list[str]]:
         """Sound ones, short, by the names of their verbs."""
         short = ["--beam", "1", "--max-length", "6", "--device", "cpu"]
         output = Path("output")
@@ -301,7 +298,7 @@ class Arguments:
             keys = list(_keys(yaml.safe_load((self.world / f"{name}.yaml").read_text(encoding="utf-8"))))
         return f"{chance.choice(keys)}={chance.choice(OVERRIDE_VALUES)}"
 
-    def _place(self) -> None:
+    def place(self) -> None:
         """A user's folder: things of graftmt's, files of their own, and some that are no files."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.inside.mkdir(parents=True)
@@ -319,30 +316,8 @@ class Arguments:
         (self.inside / "circle").symlink_to("circle")
         (self.inside / "dead").symlink_to(self.outside / "nothing")
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         return {**surroundings(self.world, self.inside / "cache"), "TMPDIR": str(self.inside / "temporary")}
-
-    def close(self, seed: int, number: int, say: Say) -> Tally:
-        """Real processes whose standard input, output or error is closed, full or gone."""
-        self._place()
-        commands = [self._commands()[name] for name in ("inspect", "translate", "verify", "recipes", "stats")]
-        commands.append(["inspect", "base", "--json"])
-        ends = ("<&-", ">&-", "2>&-", ">/dev/full", "<&- >&- 2>&-", "< base")
-        arguments, end = commands[number % len(commands)], ends[number // len(commands) % len(ends)]
-        environment = {**os.environ, **self._environment(), "PYTHONPATH": str(Path(graftmt.__file__).parents[1])}
-        shell = ["sh", "-c", f'exec "$0" -m graftmt "$@" {end}', sys.executable, *arguments]
-        done = subprocess.run(
-            shell, env=environment, cwd=self.inside, input=b"bada\n", capture_output=True, timeout=120, check=False
-        )
-        told = done.stderr.decode(errors="replace")
-        say(f"{arguments} {end}: {done.returncode}\n{told}")
-        outcome = Outcome(done.returncode, done.stdout, told, 0, 0.0)
-        tally = Tally(cases=1, runs=1, accepted=done.returncode == 0, refused=done.returncode != 0)
-        if outcome.crashed or "Exception ignored" in told:
-            tally.findings.append(
-                Finding("traceback", f"streams:{seed}:{number}", "", end, arguments[0], outcome.signature, told[-2000:])
-            )
-        return tally
 
 
 def options_of(arguments: list[str]) -> list[Any]:
