@@ -16,10 +16,11 @@ from graftmt.configuration import apply_overrides, check_numbers, from_mapping, 
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack
-from graftmt.packs.pack import has_code_choice
+from graftmt.packs.components.language_code import code_of, has_choice
 from graftmt.packs.storage import check_place as check_pack_place
 from graftmt.packs.storage import check_unclaimed
 from graftmt.places import RUNS, check_place
+from graftmt.text.languages import check_language_names
 from graftmt.training import PackConfig
 from graftmt.training.configuration import check_seed
 from graftmt.training.pack_directions import with_scoped_stage
@@ -84,6 +85,7 @@ class AddOptions:
     quiet: bool = False
 
     def __post_init__(self) -> None:
+        check_language_names(self.languages, "languages to add")
         check_numbers(self, "at least 1", one_or_more, "steps", "merges", "test_lines")
         check_seed(self)
 
@@ -92,7 +94,7 @@ def check_early(options: AddOptions, base: Base) -> Pack | None:
     """What can be wrong in the request itself, before any text is read or written; returns the pack to continue."""
     parent = None if options.parent is None else load_pack(options.parent)
     recipe = Recipe.parse(recipe_of(options, base, parent))
-    nearest = recipe.code.kind == "proxy" and recipe.code.language == "nearest"
+    nearest = code_of(recipe).is_nearest
     if options.codes_from is not None and not nearest:
         raise ConfigError(f"--codes-from is for a recipe with code:proxy:nearest; this one is {str(recipe)!r}. Leave it out.")
     if nearest and options.codes_from is None:
@@ -101,7 +103,7 @@ def check_early(options: AddOptions, base: Base) -> Pack | None:
             "To name the code yourself, write code:proxy:ru."
         )
     if nearest:
-        recipe = replace(recipe, code=replace(recipe.code, language=base.languages[0]))
+        recipe = recipe.having(replace(code_of(recipe), language=base.languages[0]))
     check_recipe(recipe, options.side, options.languages, base)
     if parent is not None:
         config = PackConfig(run=Path(), languages=options.languages, side=options.side, parent=options.parent)
@@ -153,7 +155,7 @@ def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None
         recipe = f"embed + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"
     else:
         recipe = "embed" + " + enc-first-layer" * augmented + " + init:alignment"
-    if "en" in base.languages or not has_code_choice(side, base):
+    if "en" in base.languages or not has_choice(side, base.tokenizer.layout.placement(side)):
         return recipe
     known = [name for name in partners or () if name in base.languages] or base.languages
     return f"{recipe} + code:learned:{known[0]}"

@@ -318,8 +318,8 @@ def look(
     config = make_config(options, corpus, recipe, folder, device)
     resolved = resolved_recipe(config, base) if parent is None else parent.recipe
     check_recipe(resolved, config.side, config.languages, base)
-    subwords = parent.tokenizer.subwords if parent else pack_subwords(config, corpus.train, say)
-    examination = examine(told, base.tokenizer, pack_tokenizer(subwords, options.side, base.tokenizer))
+    text = parent.tokenizer if parent else pack_tokenizer(pack_subwords(config, corpus.train, say), config.side, base.tokenizer)
+    examination = examine(told, base.tokenizer.side(config.side), text, known=base.languages)
     if options.steps is None:
         counted = planned.counted_in(examination) if planned else examination
         steps = choose_steps(counted, options.side, config.stages[0].batch_tokens)
