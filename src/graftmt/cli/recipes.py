@@ -37,12 +37,16 @@ def recipes(
             "--rows", min=2, help="With a recipe: rows of the pack's vocabulary, its code included; default: Greek's 4152."
         ),
     ] = None,
+    components: Annotated[
+        bool, typer.Option("--components", help="Show what a recipe can consist of, and nothing else.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the paper's models and ours as recipes with their parameters, or check one of your own and count its parameters.
 
     Components are joined by +: embed (always), enc-adapters-all(512), enc-adapters-1,2,3(1024), enc-first-layer, enc-norm,
-    enc-biases, init:random; for target packs also dec-…, adapters-all(64), non-tied, code:none, code:proxy:ru.
+    enc-biases, enc-lora-all(16), init:random; for target packs also dec-…, adapters-all(64), non-tied, code:none. All of them,
+    with those of other packages: --components.
 
     Example: graftmt recipes --side target
 
@@ -54,6 +58,11 @@ def recipes(
         check_choice("--side", side, ("source", "target"))
     from graftmt.packs.notation import papers_number
 
+    if components:
+        if recipe is not None or number is not None:
+            raise ConfigError("--components shows all kinds of components; leave the recipe and --id out.")
+        show_components(as_json)
+        return
     if recipe is not None and number is None and (number := papers_number(recipe)) is not None:
         recipe = None
     if recipe is None:
@@ -156,6 +165,32 @@ def show_paper(side: str | None, number: int | None, as_json: bool) -> None:
         counts = (f"{total['rows']:,}", total["paper_parameters"], f"{total['computed_parameters']:,}")
         whole.add_row(total["name"], total["size"], *counts, total["assumption"])
     console.print(whole)
+    show_components()
+
+
+def show_components(as_json: bool = False) -> None:
+    """What a recipe can consist of, a line for each form."""
+    from graftmt.packs.registry import kinds, package_of
+
+    lines = [
+        {"form": line.form, "meaning": line.meaning, "sides": line.sides, "package": package_of(kind) or "graftmt"}
+        for kind in kinds()
+        for line in kind.descriptions
+    ]
+    if as_json:
+        print(json.dumps(lines, ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="Components; also with dec- for enc-, and first, last or 1,2,3 for all")
+    for name in ("form", "what the pack has of its own", "sides"):
+        table.add_column(name, overflow="fold")
+    for line in lines:
+        of = "" if line["package"] == "graftmt" else f" (of the package {line['package']})"
+        table.add_row(Text(line["form"]), Text(line["meaning"] + of), Text(line["sides"]))
+    Console().print(table)
 
 
 def describe(text: str, side: Side, size: str, norm: str, rows: int) -> dict[str, Any]:
