@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from graftmt.evaluation.matrix import label
 from graftmt.evaluation.metrics import default_tokenizer
 from graftmt.evaluation.significance import LEVEL, Compared
 from graftmt.files import read_json
+from graftmt.workers import pool
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF"}
 FEWEST_DIRECTIONS = 16
@@ -231,9 +230,9 @@ def _compare(jobs: Sequence[_Job], resampling: Resampling) -> Iterator[dict[str,
         for job in jobs:
             yield compare_systems(job.first, job.second, job.references, **job.options, resampling=resampling)
         return
-    with ProcessPoolExecutor(min(cores, len(jobs)), mp_context=get_context("spawn")) as pool:
+    with pool(min(cores, len(jobs))) as workers:
         futures = [
-            pool.submit(compare_systems, job.first, job.second, job.references, **job.options, resampling=resampling)
+            workers.submit(compare_systems, job.first, job.second, job.references, **job.options, resampling=resampling)
             for job in jobs
         ]
         for future in futures:

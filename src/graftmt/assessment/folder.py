@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -26,10 +25,9 @@ from graftmt.data.corpus import read_lines
 from graftmt.errors import DataError, GraftError
 from graftmt.evaluation import DirectionScores
 from graftmt.files import read_json, write_json, write_text
+from graftmt.places import EVALUATION, check_place
 
 FORMAT = 1
-LEFT = re.compile(r"\.lock|\.evaluation\.json\.\d+\.tmp")
-"""All that a kill can leave where there is no evaluation.json, since that is written before anything else."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,7 @@ class EvaluationFolder:
 
     def check(self) -> None:
         """Files of others are safe here, a corpus too. Comes before the lock is taken, which would be one more file."""
-        if not self.path.is_dir() or self._before() is not None:
-            return
-        if not all(LEFT.fullmatch(path.name) for path in self.path.iterdir()):
-            raise GraftError(f"{self.path} is not empty and no evaluation; choose a new folder.")
+        check_place(self.path, EVALUATION)
 
     def _before(self) -> dict[str, Any] | None:
         """What the evaluation that is there was begun with; others may call their files evaluation.json too."""

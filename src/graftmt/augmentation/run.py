@@ -29,6 +29,7 @@ from graftmt.data.corpus import find_files
 from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
+from graftmt.places import CHUNKS, check_outside_models, check_place
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
 from graftmt.training.checkpoints import CannotGoOn
@@ -127,6 +128,8 @@ def augment(
     begun = describe_work(options, spec, splits["train"], pivot, languages, teacher)
     facts = describe_corpus(options, splits, begun)
     work = Work(options.work)
+    check_outside_models(options.output)
+    check_place(options.work, CHUNKS)
     with exclusive(options.work, "the augmentation in"):
         try:
             remove_left(options.output)  # also where the corpus is there, and is not written again

@@ -115,12 +115,14 @@ def run(
     from graftmt.experiments.runs import Runs
     from graftmt.experiments.store import Store
     from graftmt.experiments.team import team
+    from graftmt.places import EXPERIMENTS, check_place
 
     say = speaker(quiet)
     profile = _named(profile)
     chosen = load_profile(profile, overrides or ())
     bases = _bases(base)
     folder = output or _output(chosen)
+    check_place(folder, EXPERIMENTS)
     given = [*bases, *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
     plan = make_plan(chosen, _request(tables, figures, rows, languages, seeds, given))
     store, runs = Store(folder), Runs(chosen, folder, bases)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, tell
 
 
 def stats(
@@ -67,5 +67,4 @@ def stats(
     console = Console()
     console.print(language_table(statistics, samplings, pivot=pivot).rich())
     console.print(pair_table(statistics).rich())
-    for path in written:
-        print(path)
+    tell(*written)

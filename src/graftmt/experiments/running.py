@@ -27,6 +27,7 @@ from graftmt.experiments.runs import Runs
 from graftmt.experiments.settings import data_words, settings_of
 from graftmt.experiments.store import Result, Store, other_settings
 from graftmt.experiments.text import check_text
+from graftmt.places import EXPERIMENTS, check_place
 from graftmt.training import Stopped
 
 Say = Callable[[str], None]
@@ -51,6 +52,7 @@ class Outcome:
 def run_experiments(profile: Profile, plan: Plan, options: RunOptions, say: Say = print) -> Outcome:
     """All jobs of the plan that have no result yet; one that fails is recorded, and the others go on."""
     store = Store(options.output)
+    check_place(options.output, EXPERIMENTS)
     check_settings(plan.jobs, store, Runs(profile, options.output, options.bases))
     check_text(profile, options.corpus, options.output)
     return Runner(profile, options, store, say).run(plan.jobs)

@@ -22,6 +22,7 @@ from graftmt.experiments.reporting.results import COMPARISONS, SCORES, Metric, R
 from graftmt.experiments.reporting.significance import Kept, write_comparisons
 from graftmt.experiments.reporting.trade_off import draw_trade_offs
 from graftmt.files import read_json, write_json, write_text
+from graftmt.places import REPORT, check_outside_models, check_place
 
 RESULTS = "results"
 """The result files, where the report is not beside them."""
@@ -44,7 +45,9 @@ def write_report(
     experiments = experiments_folder(folder)
     results = read_results(folder, profile)
     elsewhere = not output.resolve().is_relative_to(experiments)
+    check_outside_models(output, itself=True)
     if elsewhere:
+        check_place(output, REPORT)
         _check_place(output, results)
     kept = Kept(experiments / "translations", remembered=[experiments / COMPARISONS, output / COMPARISONS])
     report = make_report(results, kept, tables=tables, metric=metric)
