@@ -78,6 +78,8 @@ class Base:
     """What is known of it: how it was trained, on what, its scores."""
     fingerprint: str = ""
     """Empty until it is stored or loaded: the hash is that of the stored tensors, whatever precision runs."""
+    folder: Path | None = field(default=None, compare=False)
+    """Where it was loaded from or stored last."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -120,7 +122,7 @@ class Base:
         with torch.device("meta"):
             model = Transformer.build(config, rows)
         load_tensors(model, tensors, str(folder))
-        return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"])
+        return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"], folder)
 
     def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
         """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint.
@@ -148,7 +150,7 @@ class Base:
             (temporary / SUBWORDS).write_bytes(self.tokenizer.subwords.model_bytes)
             write_json(temporary / DOCUMENT, document)
             write_text(temporary / CARD, model_card(document))
-        self.fingerprint = mark
+        self.fingerprint, self.folder = mark, folder
         return mark
 
 

@@ -10,7 +10,8 @@ import dataclasses
 import inspect
 import textwrap
 from dataclasses import MISSING, dataclass
-from functools import lru_cache
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 KEY = "graftmt.option"
@@ -58,7 +59,7 @@ def spelling_of(field: dataclasses.Field[Any]) -> Spelling:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def field_docs(kind: type) -> dict[str, str]:
     """Field → the docstring below it, on one line; of the classes it derives from too."""
     found: dict[str, str] = {}
@@ -67,11 +68,13 @@ def field_docs(kind: type) -> dict[str, str]:
             continue
         tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
         body = tree.body[0].body  # type: ignore[attr-defined]
-        for statement, following in zip(body, body[1:], strict=False):
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and _is_text(following):
-                found[statement.target.id] = " ".join(following.value.value.split())
+        for statement, following in pairwise(body):
+            text = _text_of(following)
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and text is not None:
+                found[statement.target.id] = " ".join(text.split())
     return found
 
 
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
+def _text_of(statement: ast.stmt) -> str | None:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from graftmt.adding.corpus import AddCorpus
-from graftmt.adding.examination import Examination, LanguageExamination, VocabularyFit
 from graftmt.adding.request import (
     FEWEST_STEPS,
     MOST_STEPS,
@@ -21,6 +18,9 @@ from graftmt.adding.request import (
     make_config,
     run_folder,
 )
+
+from graftmt.adding.corpus import AddCorpus
+from graftmt.adding.examination import Examination, LanguageExamination, VocabularyFit
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError

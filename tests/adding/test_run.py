@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import torch
-
 from graftmt.adding.request import AddOptions
+
 from graftmt.adding.run import AddResult, add_language, check_earlier_run, steps_done, work_folder
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError

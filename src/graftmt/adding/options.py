@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from graftmt.configuration import check_numbers, one_or_more
+from graftmt.configuration import check_numbers, check_seed, one_or_more
 from graftmt.options import argument, option
 from graftmt.text.languages import check_language_names
 
@@ -76,7 +76,10 @@ class AddOptions:
     """Start over; an earlier run is moved aside"""
     dry_run: bool = option("--dry-run", group=_RUN, default=False)
     """Examine the text and estimate; train nothing"""
+    quiet: bool = option("--quiet", "-q", group=_RUN, default=False)
+    """Print the result only"""
 
     def __post_init__(self) -> None:
         check_language_names(self.languages, "the languages to add")
+        check_seed(self)
         check_numbers(self, "at least 1", one_or_more, "steps", "merges", "test_lines", "beam")

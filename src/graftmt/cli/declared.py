@@ -31,10 +31,10 @@ def takes(kind: type[Options]) -> Callable[[Callable[Concatenate[Options, Rest],
         @functools.wraps(function)
         def command(**values: Any) -> None:
             given = {field.name: _value(field, values.pop(field.name)) for field in fields}
-            function(kind(**given), **values)  # type: ignore[call-arg]
+            function(kind(**given), **values)  # type: ignore[arg-type]
 
-        hints = get_type_hints(kind)
-        parameters = [_parameter(field, hints[field.name], field_docs(kind)[field.name]) for field in fields]
+        hints, docs = get_type_hints(kind), field_docs(kind)  # type: ignore[arg-type]
+        parameters = [_parameter(field, hints[field.name], docs[field.name]) for field in fields]
         parameters += [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -49,11 +49,10 @@ def _parameter(field: dataclasses.Field[Any], hint: Any, doc: str) -> inspect.Pa
     spelling = spelling_of(field)
     default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
     inner, several, optional = _taken_apart(hint)
-    if several and not spelling.commas:
-        inner, default = list[inner], None if default == () else default  # type: ignore[valid-type]
-    elif several:
-        inner, default = str, None if default == () else default
-    if default is None or (several and default is None) or optional:
+    if several:
+        inner = str if spelling.commas else types.GenericAlias(list, (inner,))
+        default = None if default == () else default
+    if default is None or optional:
         inner = inner | None
     common: dict[str, Any] = {"help": doc, "metavar": spelling.metavar, "min": spelling.least, "max": spelling.most}
     if spelling.positional:
@@ -61,7 +60,7 @@ def _parameter(field: dataclasses.Field[Any], hint: Any, doc: str) -> inspect.Pa
     else:
         panel = spelling.group or None
         info = typer.Option(*_flags(field.name, inner, spelling), rich_help_panel=panel, **common)
-    annotation = Annotated[inner, info]
+    annotation = Annotated.__class_getitem__((inner, info))  # type: ignore[attr-defined]
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
