@@ -36,8 +36,14 @@ class Report:
         folder = path if path.is_dir() else path.parent
         document = read_json(folder / "report.json" if path.is_dir() else path, "the report")
         entries = document.get("directions")
-        if not isinstance(entries, dict) or not all(
-            isinstance(entry, dict) and "reference_text" in entry for entry in entries.values()
+        texts, lists = (document.get("split"), document.get("pivot")), document.get("new", [])
+        if (
+            not isinstance(entries, dict)
+            or not all(map(_is_entry, entries.values()))
+            or not all(isinstance(text, str) and "/" not in text for text in (*texts, *entries))
+            or not isinstance(lists, list)
+            or not all(isinstance(name, str) for name in lists)
+            or not isinstance(document.get("tokenize"), str | None)
         ):
             raise GraftError(
                 f"{path} is no report that can be compared: make one with `graftmt evaluate … -o FOLDER` of this version."
@@ -54,6 +60,12 @@ class Report:
         if len(found) != count:
             raise DataError(f"{path} has {len(found):,} lines where the report says {count:,}: it was changed since.")
         return found
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether a direction of a report has what a comparison reads of it."""
+    texts = ("reference_text", "source_text", "bleu_signature")
+    return isinstance(entry, dict) and type(entry.get("lines")) is int and all(isinstance(entry.get(key), str) for key in texts)
 
 
 @dataclass(frozen=True)

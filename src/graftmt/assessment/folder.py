@@ -3,7 +3,7 @@
 evaluation.json          what was translated, with what and how; another evaluation is refused
 lines/SPLIT.LANG.txt     the test set's lines, as they are scored
 SPLIT.SOURCE-TARGET.txt  translations
-scores/SPLIT.SOURCE-TARGET.json
+scores/SPLIT.SOURCE-TARGET.json  figures, and what the translations are known by
 report.json, report.md, chrf.png, bleu.png, off-target.png
 """
 
@@ -17,14 +17,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from graftmt.assessment.off_target import OffTarget
 from graftmt.assessment.scoring import Scored
-from graftmt.configuration import changes
+from graftmt.checked import read_checked_json, write_checked_json
+from graftmt.configuration import changes, from_mapping
 from graftmt.data import Direction
 from graftmt.data.corpus import read_lines
-from graftmt.errors import DataError, GraftError
-from graftmt.evaluation import DirectionScores
-from graftmt.files import read_json, write_json, write_text
+from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.files import sweep, write_text
 from graftmt.places import EVALUATION, check_place
 
 FORMAT = 1
@@ -44,11 +43,20 @@ class EvaluationFolder:
     def _before(self) -> dict[str, Any] | None:
         """What the evaluation that is there was begun with; others may call their files evaluation.json too."""
         description = self.path / "evaluation.json"
-        found = read_json(description, "the evaluation") if description.is_file() else {}
-        return found if {"format", "base", "split", "directions"} <= found.keys() else None
+        found = read_checked_json(description, "the evaluation") if description.is_file() else {}
+        if not {"format", "base", "split", "directions"} <= found.keys():
+            return None
+        names = found["directions"]
+        if not isinstance(names, list) or not all(
+            isinstance(name, str) and "/" not in name for name in (found["split"], *names)
+        ):
+            raise DataError(f"{description} is damaged (split or directions). Choose another folder (-o), or delete this one.")
+        return found
 
     def begin(self, facts: Mapping[str, Any], directions: Sequence[Direction], *, fresh: bool = False) -> None:
         """Goes on with the evaluation that is there, where it is this one; `fresh` starts over. `check` has been asked."""
+        for place in (self.path, self.path / "scores", self.path / "lines"):
+            sweep(place)
         before = self._before()
         if before is not None and fresh:
             self._clear(before, directions)
@@ -60,7 +68,7 @@ class EvaluationFolder:
                     "was to go on with it, or start over with --fresh, or write to another folder (-o)."
                 )
             return
-        write_json(self.path / "evaluation.json", {"format": FORMAT, **facts})
+        write_checked_json(self.path / "evaluation.json", {"format": FORMAT, **facts})
 
     def _clear(self, before: Mapping[str, Any], directions: Sequence[Direction]) -> None:
         """Removes what an evaluation wrote, and nothing else: the folder may be one that people keep other files in."""
@@ -79,16 +87,19 @@ class EvaluationFolder:
         return self.path / "scores" / f"{self.split}.{direction}.json"
 
     def read_translations(self, direction: Direction, count: int) -> list[str] | None:
-        """None where they are not there, or not as many as they should be."""
+        """None if they are not there, not as many as they should be, or not those that were stored: made again then."""
         path = self.translation(direction)
         if not path.is_file():
             return None
-        with suppress(DataError):  # damaged: made again
+        with suppress(DataError):
             found = list(read_lines(path))
-            return found if len(found) == count else None
+            stored = self._score_document(direction).get("translations")
+            return found if len(found) == count and stored in (None, digest(found)) else None
         return None
 
     def store_translations(self, direction: Direction, translations: Sequence[str]) -> None:
+        # First what they are known by: after a kill in between, the text that is there is not taken for this one.
+        write_checked_json(self.score(direction), {"translations": digest(list(translations))})
         write_text(self.translation(direction), "".join(f"{line}\n" for line in translations))
 
     def store_lines(self, texts: Mapping[str, Sequence[str]]) -> None:
@@ -97,18 +108,22 @@ class EvaluationFolder:
 
     def read_scored(self, direction: Direction, key: str) -> Scored | None:
         """None where they are not there, or were made from other translations or in another way."""
-        path = self.score(direction)
-        if not path.is_file():
+        document = self._score_document(direction)
+        if document.get("key") != key:
             return None
-        with suppress(GraftError, KeyError, TypeError, AttributeError):  # damaged, or of another version: made again
-            document = read_json(path, "scores")
-            off_target = document["off_target"]
-            if document["key"] == key:
-                return Scored(DirectionScores(**document["scores"]), None if off_target is None else OffTarget(**off_target))
+        with suppress(ConfigError):  # damaged, or of another version: made again
+            return from_mapping(Scored, {name: document.get(name) for name in ("scores", "off_target")})
         return None
 
     def store_scored(self, direction: Direction, key: str, scored: Scored) -> None:
-        write_json(self.score(direction), {"key": key, **asdict(scored)})
+        known = {name: value for name, value in self._score_document(direction).items() if name == "translations"}
+        write_checked_json(self.score(direction), {"key": key, **known, **asdict(scored)})
+
+    def _score_document(self, direction: Direction) -> dict[str, Any]:
+        """Empty if there is none, or if it is damaged."""
+        with suppress(GraftError):
+            return read_checked_json(self.score(direction), "scores")
+        return {}
 
 
 def digest(*parts: Any) -> str:

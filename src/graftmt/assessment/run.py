@@ -97,7 +97,7 @@ def assess(translator: Translator, corpus: Corpus, options: AssessOptions) -> As
     as_scored = {one.direction: _as_scored(one, joined) for one in found}
     with ExitStack() as stack:
         if folder is not None:
-            stack.enter_context(exclusive(folder.path, "the evaluation in"))
+            stack.enter_context(exclusive(folder.path, "the evaluation in", stays=True))
             folder.begin(facts, options.directions, fresh=options.fresh)
             folder.store_lines({name: _joined(lines, name in joined) for name, lines in texts.items()})
         scoring = stack.enter_context(scorer(judge, sum(len(one.numbers) for one in found)))

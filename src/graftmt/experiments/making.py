@@ -24,7 +24,7 @@ from graftmt.experiments.jobs import Job, base_job, described, initial_of, train
 from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
-from graftmt.experiments.runs import MADE, Runs
+from graftmt.experiments.runs import MADE, Runs, made_facts
 from graftmt.experiments.settings import (
     Places,
     augmentation_of,
@@ -195,7 +195,7 @@ class Workshop:
             parameters=document.get("parameters"),
             steps=sum(stage.steps for stage in config.stages),
             seconds={"training": document["card"].get("training_seconds", 0.0)},
-            curve=read_json(note, "the run")["curve"],
+            curve=made_facts(note)["curve"],
         )
 
     def _pack(self, job: Job) -> Made:
@@ -208,9 +208,7 @@ class Workshop:
                     self._begin(run, job)
                     write_json(note, self._train_pack(job, start, run) | {"settings": self.runs.settings(job)})
                     shutil.rmtree(run / "checkpoints", ignore_errors=True)
-        facts = read_json(note, "the run of the pack")
-        facts.pop("settings", None)
-        return Made(folder=folder, fingerprint=read_pack_document(folder)["fingerprint"], **facts)
+        return Made(folder=folder, fingerprint=read_pack_document(folder)["fingerprint"], **made_facts(note))
 
     def _begin(self, run: Path, job: Job) -> None:
         """A run that was stopped goes on; a finished model that was made in another way is another one, and made anew."""

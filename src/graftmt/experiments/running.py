@@ -27,6 +27,7 @@ from graftmt.experiments.runs import Runs
 from graftmt.experiments.settings import data_words, settings_of
 from graftmt.experiments.store import Result, Store, other_settings
 from graftmt.experiments.text import check_text
+from graftmt.files import sweep
 from graftmt.places import EXPERIMENTS, check_place
 from graftmt.training import Stopped
 
@@ -55,6 +56,8 @@ def run_experiments(profile: Profile, plan: Plan, options: RunOptions, say: Say 
     check_place(options.output, EXPERIMENTS)
     check_settings(plan.jobs, store, Runs(profile, options.output, options.bases))
     check_text(profile, options.corpus, options.output)
+    for place in (options.output, options.output / "results", options.output / "text"):
+        sweep(place)
     return Runner(profile, options, store, say).run(plan.jobs)
 
 

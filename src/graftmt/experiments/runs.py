@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.base import read_base_document
-from graftmt.configuration import differences
-from graftmt.errors import first_few
+from graftmt.configuration import differences, from_mapping
+from graftmt.errors import ConfigError, DataError, first_few
 from graftmt.experiments.definitions import chain_of, run_owner
 from graftmt.experiments.jobs import Job, base_job, initial_of, trained, trains
 from graftmt.experiments.profiles import Profile
@@ -103,6 +103,32 @@ class Runs:
         """What its training was given and would not be given now; nothing where there is no note of it."""
         before = read_json(note, "the note of a model").get("settings") if note.is_file() else None
         return "" if before is None else in_short(differences(before, as_noted(self.settings(job), before), "training"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Facts:
+    """made.json of a run, besides its settings."""
+
+    curve: list[dict[str, Any]]
+    recipe: str | None = None
+    parameters: int | None = None
+    steps: int | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    verified: dict[str, bool] = field(default_factory=dict)
+
+
+def made_facts(note: Path) -> dict[str, Any]:
+    """What is noted of a model that is finished."""
+    found = read_json(note, "the note of a model")
+    found.pop("settings", None)
+    try:
+        from_mapping(_Facts, found)
+    except ConfigError as error:
+        raise DataError(
+            f"{note} is damaged ({str(error).rstrip('.')}). Restore it from a copy, or delete its folder to have the "
+            "model made again."
+        ) from None
+    return found
 
 
 def in_short(differing: list[str]) -> str:

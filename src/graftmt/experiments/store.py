@@ -21,6 +21,7 @@ from statistics import fmean
 from typing import Any
 
 from graftmt.configuration import differences
+from graftmt.errors import DataError
 from graftmt.experiments.jobs import Job, directions_of, trains
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.runs import in_short
@@ -76,7 +77,7 @@ class Store:
         stat = path.stat()
         mark = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
         if path not in self._read or self._read[path][0] != mark:
-            self._read[path] = mark, read_json(path, "the result")
+            self._read[path] = mark, _checked(read_json(path, "the result"), path)
         return self._read[path][1]
 
     def failed_at(self, job: Job) -> int | None:
@@ -121,6 +122,50 @@ class Store:
             if result.get("profile") == profile.name and result.get("seconds") and not result.get("failed"):
                 took.setdefault(str(result.get("trains")), []).append(sum(result["seconds"].values()) / 60)
         return {**profile.expected, **{kind: fmean(minutes) for kind, minutes in took.items()}}
+
+
+def _checked(result: Result, path: Path) -> Result:
+    """The result, if all that is read of one later is of its kind."""
+    try:
+        _check_result(result)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"the result {path} is damaged ({type(error).__name__}: {error}). Restore it from a copy, or delete it to have the "
+            "job done again."
+        ) from None
+    return result
+
+
+def _check_result(result: Result) -> None:
+    """Raises what reading it would."""
+    if result.get("failed"):
+        _expect(result["failed"], str)
+        return
+    _expect(result["settings"]["evaluation"]["sets"], dict)
+    for one in _expect(result["scores"], dict).values():
+        signatures = _expect(one["signatures"]["bleu"], dict)
+        for entry in _expect(one["directions"], dict).values():
+            for key, kind in ENTRY.items():
+                _expect(entry[key], kind)
+            _expect(signatures[entry["tokenize"]], str)
+        for average in _expect(one["averages"], dict).values():
+            _expect(average["bleu"], float | int), _expect(average["chrf"], float | int)
+    for seconds in _expect(result.get("seconds") or {}, dict).values():
+        _expect(seconds, float | int)
+
+
+ENTRY: dict[str, Any] = {
+    **dict.fromkeys(("source", "target", "tokenize"), str),
+    **dict.fromkeys(("bleu", "chrf"), float | int),
+    "lines": int,
+    "off_target": float | int | None,
+}
+
+
+def _expect(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {getattr(kind, '__name__', 'number')}")
+    return value
 
 
 def is_whole(result: Result, job: Job, profile: Profile) -> bool:

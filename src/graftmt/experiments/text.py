@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graftmt.data.corpus import find_files
-from graftmt.errors import ConfigError, first_few
+from graftmt.errors import ConfigError, DataError, first_few
 from graftmt.experiments.claims import Claims
 from graftmt.experiments.profiles import Profile
 from graftmt.experiments.store import Store
@@ -29,7 +29,9 @@ def check_text(profile: Profile, corpus: Path, output: Path) -> None:
     """
     found = {name: digest(path) for name, path in sorted(_files(profile, corpus))}
     note = output / NAME
-    before: dict[str, str] = read_json(note, "the note of the text")["files"] if note.is_file() and _is_begun(output) else {}
+    before = read_json(note, "the note of the text").get("files") if note.is_file() and _is_begun(output) else {}
+    if not isinstance(before, dict):
+        raise DataError(f"{note} is damaged (it names no files); delete it if the results beside it are of this text.")
     changed = [name for name in found if name in before and before[name] != found[name]]
     if changed:
         named = f"{first_few(changed)} {'differs' if len(changed) == 1 else 'differ'}"

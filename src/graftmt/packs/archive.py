@@ -67,6 +67,8 @@ class PackFiles:
         content = bytearray()
         while len(content) < size and (part := stream.read(min(LARGEST_READ, size - len(content)))):
             content += part
+        if len(content) < size:
+            raise CheckpointError(f"{self.path}: {name} is truncated; {size:,} bytes were expected. {AGAIN}")
         return bytes(content)
 
     def _unfold(self, archive: zipfile.ZipFile, name: str) -> Member:

@@ -164,7 +164,11 @@ def _scores(figures: Mapping[str, Any]) -> Scores:
     off_target = figures.get("off_target")
     if isinstance(off_target, Mapping):  # as `graftmt evaluate` writes it
         off_target = off_target.get("rate")
-    return Scores(bleu=figures["bleu"], chrf=figures["chrf"], off_target=off_target, lines=figures.get("lines"))
+    lines = figures.get("lines")
+    for value in (figures["bleu"], figures["chrf"], *(one for one in (off_target, lines) if one is not None)):
+        if not isinstance(value, int | float):
+            raise TypeError(f"{value!r} is no number")
+    return Scores(bleu=figures["bleu"], chrf=figures["chrf"], off_target=off_target, lines=lines)
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
