@@ -31,14 +31,14 @@ def takes(kind: type[Options]) -> Callable[[Callable[Concatenate[Options, Rest],
         @functools.wraps(function)
         def command(**values: Any) -> None:
             given = {field.name: _value(field, values.pop(field.name)) for field in fields}
-            function(kind(**given), **values)  # type: ignore[arg-type]
+            function(kind(**given), **values)  # type: ignore[call-arg]
 
         hints, docs = get_type_hints(kind), field_docs(kind)  # type: ignore[arg-type]
         parameters = [_parameter(field, hints[field.name], docs[field.name]) for field in fields]
         parameters += [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        del command.__wrapped__  # type: ignore[attr-defined]  # typer would read its signature instead
+        del command.__wrapped__  # typer would read its signature instead
         return command
 
     return decorate
