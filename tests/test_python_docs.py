@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.demo.corpus import make_corpus
+from graftmt.demo.corpus import write_corpus
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -23,7 +23,8 @@ def test_every_example_runs_and_prints_what_its_comment_says(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     with resources.as_file(resources.files("graftmt.demo") / "base") as folder:
         shutil.copytree(folder, "runs/demo/base")
-    make_corpus(Path("runs/demo/corpus"))
+    languages = ("de", "en", "es", "fr", "ru")
+    write_corpus(Path("runs/demo/corpus"), languages, train_lines=300, valid_lines=20, test_lines=30)
     names: dict[str, object] = {}
     assert len(BLOCKS) > 8
     for block in BLOCKS:

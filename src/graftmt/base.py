@@ -230,13 +230,14 @@ def choose_device(name: str) -> str:
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise GraftError(f"device is {name!r} but torch sees no CUDA GPU here; use device=cpu.")
     try:
-        torch.device(name)
+        if torch.device(name).type == "cpu" and name != "cpu":
+            raise GraftError(f"device {name!r}: CPUs have no numbers here; use cpu.")
     except RuntimeError:  # whose message lists every backend that torch has a name for
         raise GraftError(
             f"device {name!r} cannot be used, for torch knows none of this name; use cpu, cuda, cuda:1 or auto."
         ) from None
     try:
-        torch.empty(0, device=name)
+        torch.zeros(1, device=name).item()  # "meta" has shapes alone
     except (RuntimeError, AssertionError, ImportError) as error:
         reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
         raise GraftError(f"device {name!r} cannot be used here ({reason}); use cpu, cuda or auto.") from None

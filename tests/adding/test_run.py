@@ -531,7 +531,7 @@ def test_a_dry_run_counts_what_more_text_would_be_and_makes_none(
 def test_the_steps_of_a_dry_run_are_those_of_the_text_with_what_would_be_added(
     options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graftmt.adding.settings.FEWEST_STEPS", 1)
+    monkeypatch.setattr("graftmt.adding.defaults.FEWEST_STEPS", 1)
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for path in graft_corpus.glob("*.txt"):

@@ -65,7 +65,7 @@ class AddOptions:
     """How the base is held: fp32, or bf16 on a GPU"""
     test_lines: int = option("--lines", group=_TRAINING, default=200, least=1, metavar="N")
     """Lines per direction for the verdict"""
-    beam: int = option("--beam", group=_TRAINING, default=5, least=1, metavar="N")
+    beam: int = option("--beam", group=_TRAINING, default=5, metavar="N")
     """Beam size for the verdict"""
 
     run: Path | None = option("--run", group=_RUN, default=None, metavar="FOLDER")

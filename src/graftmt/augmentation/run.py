@@ -30,6 +30,7 @@ from graftmt.files import exclusive, read_json, remove_left
 from graftmt.places import CHUNKS, check_outside_models, check_place
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
+from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
 
@@ -79,6 +80,7 @@ class AugmentOptions:
             raise ConfigError(f"chunk_lines is {self.chunk_lines}; at least 1 is needed.")
         if not self.new or len(set(self.new)) < len(self.new):
             raise LanguageError(f"new languages: got {', '.join(self.new) or 'none'}; expected one or several, each once.")
+        check_language_names(self.new, "new languages")
 
     @property
     def work(self) -> Path:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, Union, get_a
 
 import typer
 
+from graftmt.cli.common import finite
 from graftmt.options import Spelling, field_docs, spelling_of
 
 Options = TypeVar("Options")
@@ -54,7 +55,14 @@ def _parameter(field: dataclasses.Field[Any], hint: Any, doc: str) -> inspect.Pa
         default = None if default == () else default
     if default is None or optional:
         inner = inner | None
-    common: dict[str, Any] = {"help": doc, "metavar": spelling.metavar, "min": spelling.least, "max": spelling.most}
+    finite_only = finite if hint in (float, float | None) else None
+    common: dict[str, Any] = {
+        "callback": finite_only,
+        "help": doc,
+        "metavar": spelling.metavar,
+        "min": spelling.least,
+        "max": spelling.most,
+    }
     if spelling.positional:
         info: Any = typer.Argument(**common)
     else:
