@@ -17,6 +17,7 @@ from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
 from graftmt.packs.composition import check_fits
+from graftmt.text import Codec, languages_of
 
 LONGEST_SOURCE = 1024
 """Tokens. Far more than a sentence; a longer line is refused rather than translated badly."""
@@ -81,7 +82,8 @@ class Translator:
     ['5 kilomètres']
 
     Packs come as a list, or as a mapping of names where several are for one language and side; a request then says which.
-    One translator may be used from many threads.
+    One translator may be used from many threads. `fold=False` keeps low-rank updates and parallel adapters apart from the
+    weights they change: somewhat slower, but all packs then share the base's memory.
     """
 
     def __init__(
@@ -91,7 +93,9 @@ class Translator:
         *,
         device: str = "cpu",
         dtype: str = "fp32",
+        fold: bool = True,
     ) -> None:
+        self.fold = fold
         self.base = base if isinstance(base, Base) else Base.load(base, device=device, dtype=dtype)
         self.packs: dict[str, Pack] = {}
         self._compositions: dict[tuple[str | bool | None, ...], Composition] = {}
@@ -142,7 +146,7 @@ class Translator:
 
     def _languages(self, side: Side) -> tuple[str, ...]:
         added = (language for pack in self.packs.values() if pack.side == side for language in pack.languages)
-        return tuple(dict.fromkeys((*self.base.languages, *added)))
+        return tuple(dict.fromkeys((*languages_of(self.base.tokenizer, side), *added)))
 
     def composition(
         self, source: str, target: str, *, source_pack: str | None = None, target_pack: str | None = None
@@ -161,12 +165,12 @@ class Translator:
             if key not in self._compositions:
                 config = self.base.model.config
                 packs = [None if pack is None else pack.for_partner(other, config) for pack, other in found]
-                self._compositions[key] = compose(self.base, source=packs[0], target=packs[1], fold=True)
+                self._compositions[key] = compose(self.base, source=packs[0], target=packs[1], fold=self.fold)
             return self._compositions[key]
 
     def _pack_for(self, language: str, side: Side, chosen: str | None) -> str | None:
         """The name of the pack that reads or writes a language; none is needed for the base's own."""
-        if language in self.base.languages:
+        if language in languages_of(self.base.tokenizer, side):
             if chosen is not None:
                 raise LanguageError(f"{language!r} is one of the base's languages: as {side} it takes no pack, not {chosen!r}.")
             return None
@@ -184,7 +188,7 @@ class Translator:
                 f"{language!r} as {side} has several packs: {', '.join(fitting)}. Say which one with --{side}-pack "
                 f"({side}_pack= in Python)."
             )
-        if any(language in pack.languages for pack in self.packs.values()):
+        if language in self.languages:
             other = "target" if side == "source" else "source"
             raise LanguageError(
                 f"language {language!r} is installed as a {other} only; to use it as a {side}, make a pack with "
@@ -320,7 +324,7 @@ class Translator:
 
             found = search_all(
                 model.model,
-                [[*codec.source_prefix(requests[r].source, requests[r].target), *encoded[r], codec.end_id] for r in rows],
+                [source_rows(codec, requests[row], encoded[row]) for row in rows],
                 [codec.decoder_prefix(requests[row].target) for row in rows],
                 options,
                 end=codec.end_id,
@@ -336,6 +340,12 @@ class Translator:
                 ]
             done += len(rows)
         return results
+
+
+def source_rows(codec: Codec, request: Request, tokens: Sequence[int]) -> list[int]:
+    """What the encoder reads of a request."""
+    pair = request.source, request.target
+    return [*codec.source_prefix(*pair), *tokens, *codec.source_suffix(*pair)]
 
 
 def check_line(line: object, index: int) -> None:

@@ -24,6 +24,7 @@ from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import exclusive
 from graftmt.packs import load_pack
 from graftmt.packs.card import kind_of
+from graftmt.packs.components.language_code import code_of
 from graftmt.training import Stopped
 from graftmt.translator import Translator
 
@@ -336,7 +337,7 @@ def test_the_nearest_code_is_looked_up_in_another_model(
     recipe = "embed + code:proxy:nearest"
     result = add(options, base, side="target", recipe=recipe, codes_from=oracle, steps=1, merges=20)
     assert result.pack is not None
-    assert result.pack.recipe.code.language in base.languages
+    assert code_of(result.pack.recipe).language in base.languages
     assert result.to_dict()["recipe"] == str(result.pack.recipe)
 
 
@@ -572,7 +573,7 @@ def test_a_base_without_english_lends_the_code_of_what_is_trained_with(
     folder = graft_base(languages=("fr", "ru"))
     result = add(options, None, base=folder, side="target", partners=("fr",))
     assert result.pack is not None
-    assert result.pack.recipe.code.language == "fr"
+    assert code_of(result.pack.recipe).language == "fr"
 
 
 def test_a_pack_takes_no_training_line_along(options: AddOptions, base: Base) -> None:

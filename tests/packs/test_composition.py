@@ -14,7 +14,7 @@ from torch import Tensor
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError, LanguageError
 from graftmt.packs import Composition, Pack, compose
-from graftmt.packs.adapters import AdaptedFeedForward, ParallelAdapter
+from graftmt.packs.components.adapters import AdaptedFeedForward, ParallelAdapter
 from graftmt.text import END_ID
 
 SOURCES = ("embed", "embed + enc-first-layer", "embed + enc-adapters-all(4)", "embed + enc-norm + enc-biases")

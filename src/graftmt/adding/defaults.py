@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from graftmt.adding.examination import Examination
 from graftmt.base import Base
 from graftmt.packs import Recipe, Side
-from graftmt.packs.pack import has_code_choice
+from graftmt.packs.components.language_code import has_choice
 
 EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
 """Passes over the text. Embeddings that only read settle soon; a decoder's layer learns longer."""
@@ -34,7 +34,7 @@ def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None
         recipe = f"embed + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"
     else:
         recipe = "embed" + " + enc-first-layer" * augmented + " + init:alignment"
-    if "en" not in base.languages and has_code_choice(side, base):
+    if "en" not in base.languages and has_choice(side, base.tokenizer.layout.placement(side)):
         known = [name for name in partners or () if name in base.languages] or base.languages
         recipe = f"{recipe} + code:learned:{known[0]}"
     return Recipe.parse(recipe)

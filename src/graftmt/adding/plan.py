@@ -16,6 +16,7 @@ from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack, read_pack_document
 from graftmt.packs.archive import ARCHIVE
+from graftmt.packs.components.language_code import code_of
 from graftmt.packs.storage import check_place as check_pack_place
 from graftmt.packs.storage import check_unclaimed
 from graftmt.places import RUNS, check_place
@@ -165,8 +166,8 @@ def check_request(request: Request, base: Base) -> None:
     options, parent = request.options, request.parent
     recipe = recipe_of(request, base, augmented=request.augment != NO_AUGMENTATION)
     _check_code(recipe, options)
-    if recipe.code.language == "nearest":
-        recipe = replace(recipe, code=replace(recipe.code, language=base.languages[0]))
+    if code_of(recipe).is_nearest:
+        recipe = recipe.having(replace(code_of(recipe), language=base.languages[0]))
     check_recipe(recipe, request.side, options.languages, base)
     if parent is not None:
         config = PackConfig(run=Path(), languages=options.languages, side=request.side, parent=options.parent)
@@ -189,7 +190,7 @@ def check_request(request: Request, base: Base) -> None:
 
 
 def _check_code(recipe: Recipe, options: AddOptions) -> None:
-    nearest = recipe.code.kind == "proxy" and recipe.code.language == "nearest"
+    nearest = code_of(recipe).is_nearest
     if options.codes_from is not None and not nearest:
         raise ConfigError(f"--codes-from is for a recipe with code:proxy:nearest; this one is {str(recipe)!r}. Leave it out.")
     if nearest and options.codes_from is None:

@@ -203,9 +203,9 @@ def look(plan: AddPlan, say: Say, planned: PlannedText | None = None) -> AddResu
     config = make_config(plan)
     resolved = resolved_recipe(config, base) if parent is None else parent.recipe
     check_recipe(resolved, config.side, config.languages, base)
-    subwords = parent.tokenizer.subwords if parent else pack_subwords(config, corpus.train, say)
+    text = parent.tokenizer if parent else pack_tokenizer(pack_subwords(config, corpus.train, say), config.side, base.tokenizer)
     told = plan.given if corpus.few else corpus  # not the few lines that were added
-    examination = examine(told, base.tokenizer, pack_tokenizer(subwords, plan.side, base.tokenizer))
+    examination = examine(told, base.tokenizer.side(config.side), text, known=base.languages)
     if plan.options.steps is None:
         counted = planned.counted_in(examination) if planned else examination
         config = make_config(plan, choose_steps(counted, plan.side, config.stages[0].batch_tokens))

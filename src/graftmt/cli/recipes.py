@@ -11,7 +11,7 @@ from graftmt.cli.common import AsJson
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from graftmt.packs.parts import Side
+    from graftmt.packs.component import Side
 
 
 def recipes(
@@ -128,18 +128,17 @@ def describe(text: str, side: Side, size: str, norm: str, rows: int) -> dict[str
     import math
 
     from graftmt.model import named_size
-    from graftmt.packs.parts import resolve, tensor_shapes
+    from graftmt.packs.parts import shapes_of_vocabulary
     from graftmt.packs.recipe import Recipe
 
     check_choice("--norm", norm, ("pre", "post"))
     recipe = Recipe.parse(text)
     config = named_size(size, norm=norm)
-    codes = int(side == "target" and recipe.code.kind == "learned")
-    shapes = tensor_shapes(resolve(recipe, config, side), config, side=side, rows=rows - codes, codes=codes)
+    shapes = shapes_of_vocabulary(recipe, config, side=side, rows=rows)
     groups: dict[str, dict[str, Any]] = {}
     for name, shape in shapes.items():
         path = name.split(".")
-        group = groups.setdefault(path[0] if path[0] in ("embedding", "output", "code") else ".".join(path[:2]), {})
+        group = groups.setdefault(".".join(path[:2]) if path[0] in ("encoder", "decoder") else path[0], {})
         if path[2:] and path[2].isdigit():
             layers = group.setdefault("layers", [])
             layers += [int(path[2]) + 1] if int(path[2]) + 1 not in layers else []

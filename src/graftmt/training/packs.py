@@ -10,7 +10,7 @@ from graftmt.base import Base, choose_device
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
-from graftmt.packs.recipe import SCOPED
+from graftmt.packs.component import SCOPED
 from graftmt.packs.storage import check_place
 from graftmt.training.configuration import PackConfig
 from graftmt.training.journal import OnStep

@@ -13,7 +13,7 @@ from typing import Literal
 
 from graftmt.experiments.definitions import Column, Model, System, Table
 from graftmt.experiments.reporting.results import METRICS, Metric, Result, Scores
-from graftmt.packs.parts import Side
+from graftmt.packs.component import Side
 
 PIVOT = "en"
 # Source and target of the directions in each average; "/EN" is a language of the base that is not English.

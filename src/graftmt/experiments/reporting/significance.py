@@ -22,7 +22,7 @@ from graftmt.experiments.definitions import Model, System, Table
 from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, usual_directions
 from graftmt.experiments.reporting.results import Result
 from graftmt.files import read_json, write_json
-from graftmt.packs.parts import Side
+from graftmt.packs.component import Side
 
 Verdict = Literal["better", "no significant difference", "worse", "the best itself", "not tested"]
 NO_LOSS: tuple[Verdict, ...] = ("better", "no significant difference", "the best itself")
