@@ -84,6 +84,8 @@ class Base:
     """What is known of it: how it was trained, on what, its scores."""
     fingerprint: str = ""
     """Empty until it is stored or loaded: the hash is that of the stored tensors, whatever precision runs."""
+    folder: Path | None = field(default=None, compare=False)
+    """Where it was loaded from or stored last."""
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -132,7 +134,7 @@ class Base:
         with torch.device("meta"):
             model = _build(config, tokenizer)
         load_tensors(model, tensors, str(folder))
-        return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"])
+        return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"], folder)
 
     def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
         """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint.
@@ -163,7 +165,7 @@ class Base:
                 (temporary / name).write_bytes(content)
             write_json(temporary / DOCUMENT, document)
             write_text(temporary / CARD, model_card(document))
-        self.fingerprint = mark
+        self.fingerprint, self.folder = mark, folder
         return mark
 
 

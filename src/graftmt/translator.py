@@ -6,10 +6,12 @@ import reprlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from graftmt.base import Base
+from graftmt.data import Direction
 from graftmt.data.corpus import LONGEST_LINE
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError, LanguageError, nearest
@@ -136,6 +138,12 @@ class Translator:
     def target_languages(self) -> tuple[str, ...]:
         return self._languages("target")
 
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """All that can be translated directly, such as el-fr."""
+        pairs = product(self.source_languages, self.target_languages)
+        return tuple(Direction(source, target) for source, target in pairs if source != target)
+
     def _languages(self, side: Side) -> tuple[str, ...]:
         added = (language for pack in self.packs.values() if pack.side == side for language in pack.languages)
         return tuple(dict.fromkeys((*languages_of(self.base.tokenizer, side), *added)))
@@ -192,6 +200,7 @@ class Translator:
             f"{installed}){nearest(language, self.languages) or ';'} make one with `graftmt add {language}`."
         )
 
+    @overload
     def translate(
         self,
         lines: Sequence[str],
@@ -201,16 +210,50 @@ class Translator:
         pivot: str | None = None,
         source_pack: str | None = None,
         target_pack: str | None = None,
+        n_best: None = None,
         options: SearchOptions | None = None,
         on_batch: OnBatch | None = None,
-    ) -> list[str]:
-        """One translation for each line, in order; an empty line gives an empty one. `pivot` goes through that language."""
+    ) -> list[str]: ...
+    @overload
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        source: str,
+        target: str,
+        pivot: str | None = None,
+        source_pack: str | None = None,
+        target_pack: str | None = None,
+        n_best: int,
+        options: SearchOptions | None = None,
+        on_batch: OnBatch | None = None,
+    ) -> list[list[Translation]]: ...
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        source: str,
+        target: str,
+        pivot: str | None = None,
+        source_pack: str | None = None,
+        target_pack: str | None = None,
+        n_best: int | None = None,
+        options: SearchOptions | None = None,
+        on_batch: OnBatch | None = None,
+    ) -> list[str] | list[list[Translation]]:
+        """One translation for each line, in order; an empty line gives an empty one. `pivot` goes through that language.
+
+        With `n_best`, the so many best of each line, best first, with their scores.
+        """
         if isinstance(lines, str):
             raise DataError("translate takes a list of lines; got one string. Wrap it: [text].")
         if isinstance(lines, bytes) or not isinstance(lines, Iterable):
             raise DataError(f"translate takes a list of lines, each a str; got {shown(lines)}.")
         self.check_direction(source, target, pivot, source_pack, target_pack)
         requests = [Request(line, source, target, pivot, source_pack, target_pack) for line in lines]
+        if n_best is not None:
+            options = replace(options or SearchOptions(), n_best=n_best)
+            return self.translate_requests(requests, options, on_batch)
         found = self.translate_requests(requests, options, on_batch)
         return [translations[0].text for translations in found]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -41,6 +42,22 @@ class Pack:
     """Provenance for people: row initialisation, training text, scores, parent. It decides nothing."""
     fingerprint: str = ""
     """Empty until it is stored or loaded."""
+    architecture: ModelConfig | None = field(default=None, compare=False)
+    """That of its base, which is stored with it."""
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str | torch.device = "cpu", dtype: str = "fp32") -> Pack:
+        """Reads a pack's folder or .graftpack file, and checks that it is whole and unchanged."""
+        from graftmt.packs.storage import load_pack  # which makes packs, and so imports this module
+
+        return load_pack(path, device=device, dtype=dtype)
+
+    def save(self, path: str | Path, *, dtype: str = "fp32") -> str:
+        """Writes the pack as a folder, or as one file where `path` ends in .graftpack; returns its fingerprint."""
+        from graftmt.packs.storage import save_pack
+
+        assert self.architecture is not None, "every pack that was made or loaded has one"
+        return save_pack(self, path, self.architecture, dtype=dtype)
 
     @property
     def name(self) -> str:
@@ -167,4 +184,5 @@ def create_pack(
         tokenizer=tokenizer,
         parameters=parameters,
         card=beginning.card,
+        architecture=base.model.config,
     )

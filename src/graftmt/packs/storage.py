@@ -171,6 +171,7 @@ def load_pack(path: str | Path, *, device: str | torch.device = "cpu", dtype: st
         few=few,
         card=document["card"],
         fingerprint=document["fingerprint"],
+        architecture=config,
     )
     # In the recipe's order: a file has them in any, and the sum of a gradient's norm depends on it.
     pack.parameters |= {name: nn.Parameter(tensors[name]) for name in pack.expected_shapes(config)}

@@ -16,6 +16,7 @@ from graftmt.files import write_json
 from graftmt.places import RUNS, check_place
 from graftmt.text import TextCodec
 from graftmt.training.configuration import RunConfig, TrainConfig
+from graftmt.training.journal import OnStep
 from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
 from graftmt.training.run_state import RunState
 from graftmt.training.sharding import make_whole, shard
@@ -24,7 +25,13 @@ from graftmt.training.validation import Validator
 
 
 def train_base(
-    config: TrainConfig, *, minutes: float | None = None, fresh: bool = False, quiet: bool = False, say: Say = print
+    config: TrainConfig,
+    *,
+    minutes: float | None = None,
+    fresh: bool = False,
+    quiet: bool = False,
+    say: Say = print,
+    on_step: OnStep | None = None,
 ) -> Path:
     """Runs what is left of a run and returns the folder of the finished base.
 
@@ -65,6 +72,7 @@ def train_base(
                 team,
                 quiet=quiet,
                 say=say,
+                on_step=on_step,
             )
         if team.sharded:
             make_whole(base.model)

@@ -38,7 +38,7 @@ from graftmt.text.kinds import default_kind
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.configuration import RunConfig, StageConfig, SubwordConfig
 from graftmt.training.distribution import Processes, processes
-from graftmt.training.journal import Journal
+from graftmt.training.journal import Journal, OnStep
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
 from graftmt.training.run_state import RunState
@@ -187,6 +187,7 @@ def run_stages(
     trained_in: Callable[[int], Collection[str]] | None = None,
     model_of: Callable[[int], Transformer] | None = None,
     keep_start: bool = False,
+    on_step: OnStep | None = None,
 ) -> RunState:
     """Trains `parameters` of `model` through every stage that is not done yet; they end as the best of the last stage.
 
@@ -209,7 +210,7 @@ def run_stages(
     if team.first:
         write_text(config.run / "config.yaml", to_yaml(config))
     resume_at = (state.stage, state.step) if latest else None
-    journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=resume_at, silent=not team.first)
+    journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=resume_at, silent=not team.first, on_step=on_step)
     if journal.note:
         say(journal.note)
     models = [model if model_of is None else model_of(number) for number in range(len(config.stages))]
