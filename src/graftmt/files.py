@@ -19,7 +19,7 @@ from typing import IO, Any, BinaryIO
 from graftmt.errors import GraftError
 from graftmt.folders import check_watched, could_not_write, followed, make_folder, watched
 
-LEFT = re.compile(r"\.(.+)\.(?:\d{12}|[a-z0-9_]{8})\.tmp")
+LEFT = re.compile(r"\.(.+)\.(?:\d+|[a-z0-9_]{8})\.tmp")
 """What a process that was killed may leave of what was to have the name in the middle."""
 MOMENTS = 60.0
 

@@ -19,7 +19,7 @@ import pytest
 from graftmt.augmentation import AugmentOptions, Engine, augment, augment_training
 from graftmt.augmentation import run as run_module
 from graftmt.augmentation.assembly import DROPPED
-from graftmt.augmentation.back_translation import Translated
+from graftmt.augmentation.chunks import Translated
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import DataError, GraftError, LanguageError
@@ -363,7 +363,7 @@ def test_a_result_with_something_else_in_it_is_not_replaced(options: AugmentOpti
     with pytest.raises(GraftError, match="holds what is to be read"):
         quietly(replace(options, train=(str(options.output),), fresh=True))
     (options.output / "notes.md").write_text("mine", encoding="utf-8")
-    with pytest.raises(GraftError, match=r"more than a corpus made here \(notes\.md\)"):
+    with pytest.raises(GraftError, match=r"other things in it \(notes\.md\)"):
         quietly(replace(options, fresh=True))
     assert (options.output / "notes.md").read_text(encoding="utf-8") == "mine"
 
@@ -407,7 +407,8 @@ def test_what_cannot_be_is_refused(options: AugmentOptions, changes: dict[str, A
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_pack_trains_on_it(options: AugmentOptions, tmp_path: Path, side: Any) -> None:
-    from graftmt.adding.run import AddOptions, add_language
+    from graftmt.adding.options import AddOptions
+    from graftmt.api import add_with
 
     options = replace(options, spec="20-bt", languages=("fr", "ru"))
     quietly(options)
@@ -426,7 +427,7 @@ def test_a_pack_trains_on_it(options: AugmentOptions, tmp_path: Path, side: Any)
         overrides=("threads=1", "tensorboard=false"),
         quiet=True,
     )
-    result = add_language(asked, lambda text: None)
+    (result,) = add_with(asked, lambda text: None)
     assert set(result.corpus.partners) == set(KNOWN)
     assert result.verdict is not None
     pairs = {f"el-{name}" if side == "source" else f"{name}-el" for name in KNOWN}

@@ -109,7 +109,7 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
     return Estimate(
         parameters=parameters,
         base_parameters=sum(p.numel() for p in base.parameters()),
-        bytes=parameters * stored + len(job.pack.tokenizer.subwords.model_bytes),
+        bytes=parameters * stored + sum(map(len, job.pack.tokenizer.files().values())),
         memory=memory + 12 * parameters,
         steps=steps,
         done=done,

@@ -115,9 +115,9 @@ class EvaluationFolder:
             return from_mapping(Scored, {name: document.get(name) for name in ("scores", "off_target")})
         return None
 
-    def store_scored(self, direction: Direction, key: str, scored: Scored) -> None:
-        known = {name: value for name, value in self._score_document(direction).items() if name == "translations"}
-        write_checked_json(self.score(direction), {"key": key, **known, **asdict(scored)})
+    def store_scored(self, direction: Direction, key: str, translations: str, scored: Scored) -> None:
+        """`translations`: the digest of those that were scored."""
+        write_checked_json(self.score(direction), {"key": key, "translations": translations, **asdict(scored)})
 
     def _score_document(self, direction: Direction) -> dict[str, Any]:
         """Empty if there is none, or if it is damaged."""

@@ -101,7 +101,7 @@ def off_target_notes(found: Assessment) -> list[str]:
 
 def write_report(folder: Path, found: Assessment, report: dict[str, Any]) -> list[Path]:
     """report.json and report.md; where matplotlib is installed, chrf.png, bleu.png and off-target.png too."""
-    if not (folder / "evaluation.json").is_file():
+    if folder == found.options.output and not (folder / "evaluation.json").is_file():
         raise DataError(
             f"{folder} was removed or replaced before the report could be written there; run the same command again."
         )

@@ -27,9 +27,10 @@ from graftmt.data.corpus import find_files
 from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
-from graftmt.places import CHUNKS, check_outside_models, check_place
+from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
+from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
 
@@ -79,6 +80,7 @@ class AugmentOptions:
             raise ConfigError(f"chunk_lines is {self.chunk_lines}; at least 1 is needed.")
         if not self.new or len(set(self.new)) < len(self.new):
             raise LanguageError(f"new languages: got {', '.join(self.new) or 'none'}; expected one or several, each once.")
+        check_language_names(self.new, "new languages")
 
     @property
     def work(self) -> Path:
@@ -308,7 +310,10 @@ def made_before(options: AugmentOptions, facts: Mapping[str, Any], inputs: Seque
         return None
     stored = read_json(folder / "corpus.json", "the corpus").get("augmentation") if (folder / "corpus.json").is_file() else None
     if not isinstance(stored, dict) or not _is_report(stored.get("report")):
-        raise GraftError(f"{folder} is there already and was not made by `graftmt augment`; choose another folder (-o).")
+        check_place(folder, CORPUS)
+        raise GraftError(
+            f"{folder} is there already, was not made by `graftmt augment` and stays as it is; choose another folder (-o)."
+        )
     if options.fresh:
         check_replaceable(folder, inputs)
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,12 +21,23 @@ if TYPE_CHECKING:
 
     from graftmt.prepare.source import Source
 
+
+def finite(value: float | None) -> float | None:
+    """For options that are numbers: `nan` passes every comparison, and decides nothing."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a number that can be meant.")
+    return value
+
+
 BaseFolder = Annotated[Path, typer.Option("--base", "-b", help="Folder of the base, such as runs/demo/base.")]
 Beam = Annotated[
     int, typer.Option("--beam", help="Hypotheses kept at each step; 1 is greedy search, quicker and a little worse.")
 ]
 LengthPenalty = Annotated[
-    float, typer.Option("--length-penalty", help="Scores are divided by length^penalty: above 1 favours longer output.")
+    float,
+    typer.Option(
+        "--length-penalty", callback=finite, help="Scores are divided by length^penalty: above 1 favours longer output."
+    ),
 ]
 MaxLength = Annotated[int, typer.Option("--max-length", help="At most so many tokens come out for a line.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: a GPU where there is one.")]
@@ -61,7 +73,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Minutes = Annotated[
     float | None,
     typer.Option(
-        "--minutes", min=0, help="Stop cleanly after so many minutes, with exit code 0; the same command goes on from there."
+        "--minutes",
+        min=0,
+        callback=finite,
+        help="Stop cleanly after so many minutes, with exit code 0; the same command goes on from there.",
     ),
 ]
 FreshRun = Annotated[bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted, items, plain
+from graftmt.cli.common import AsJson, Quiet, counted, finite, items, plain
 from graftmt.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
@@ -38,10 +38,12 @@ def clean(
     max_length: Annotated[int, typer.Option("--max-length", min=1, help="Characters of a text, at most.")] = 1000,
     max_words: Annotated[int, typer.Option("--max-words", min=1, help="Words of a text, at most.")] = 200,
     max_ratio: Annotated[
-        float, typer.Option("--max-ratio", min=1.0, help="Lengths of a line's texts, longer / shorter, at most.")
+        float,
+        typer.Option("--max-ratio", min=1.0, callback=finite, help="Lengths of a line's texts, longer / shorter, at most."),
     ] = 3.0,
     max_foreign: Annotated[
-        float, typer.Option("--max-foreign", min=0.0, max=1.0, help="Share of letters in another script, at most.")
+        float,
+        typer.Option("--max-foreign", min=0.0, max=1.0, callback=finite, help="Share of letters in another script, at most."),
     ] = 0.5,
     normalise: Annotated[str, typer.Option("--normalise", help="Unicode normalisation: none, NFC or NFKC.")] = "NFC",
     language_id: Annotated[

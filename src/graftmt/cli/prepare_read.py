@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, numbers, plain
+from graftmt.cli.common import AsJson, Quiet, finite, numbers, plain
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +41,13 @@ Columns = Annotated[
 ]
 Field = Annotated[str, typer.Option("--field", help="The field with a text per language, where columns are not named.")]
 MaxRatio = Annotated[
-    float, typer.Option("--max-ratio", help="A file that unfolds to more than so many times its size is refused as a bomb.")
+    float,
+    typer.Option(
+        "--max-ratio",
+        min=1,
+        callback=finite,
+        help="A file that unfolds to more than so many times its size is refused as a bomb.",
+    ),
 ]
 MaxSize = Annotated[str, typer.Option("--max-size", help="So is a file or an archive that unfolds to more than this.")]
 

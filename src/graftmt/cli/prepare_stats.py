@@ -8,13 +8,16 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, tell
+from graftmt.cli.common import AsJson, finite, tell
 
 
 def stats(
     corpus: Annotated[Path, typer.Argument(help="Folder of a line-aligned corpus.")],
     temperature: Annotated[
-        float, typer.Option("--temperature", "-t", help="Of sampling: 1 follows the data, a higher one evens directions out.")
+        float,
+        typer.Option(
+            "--temperature", "-t", callback=finite, help="Of sampling: 1 follows the data, a higher one evens directions out."
+        ),
     ] = 5.0,
     fixed: Annotated[
         list[str] | None,

@@ -78,41 +78,6 @@ def recipes(
         print(json.dumps(facts, ensure_ascii=False, indent=2)) if as_json else show_recipe(facts)
 
 
-def paper_recipe(text: str, side: Side) -> tuple[str, str | None]:
-    """A recipe as it is; for a number of the paper's or of ours, that model's, and what it has beside text with English.
-
-    The latter as `--augment` has it. Languages are those that were asked for; what a number means besides is refused.
-    """
-    from graftmt.packs.notation import papers_number
-
-    number = papers_number(text)
-    if number is None:
-        return text, None
-    from graftmt.augmentation import Spec
-    from graftmt.experiments.paper import row
-
-    found = row(number)
-    if found.side != side:
-        raise ConfigError(
-            f"--recipe {text}: ({number}) is a {found.side} pack, and this one is a {side} pack; give --side {found.side}, or "
-            f"another recipe. `graftmt recipes --side {side}` lists those of this side."
-        )
-    data = found.model.data
-    spec = None if data.english_alone else str(Spec(lines=data.lines_per_language, back_translated=data.back_translated))
-    written = f"--recipe '{found.recipe}'" + ("" if spec is None else f" --augment {spec}")
-    if not data.filtered:
-        raise ConfigError(
-            f"--recipe {text}: ({number}) has the recipe of another model and differs from it in the text, {found.data}. "
-            f"Write {written}."
-        )
-    if found.model.second_stage is not None:
-        raise ConfigError(
-            f"--recipe {text}: ({number}) has the recipe of another model and differs from it in how long its second stage is. "
-            f"Write {written} --steps N stages.1.steps=N."
-        )
-    return found.recipe, spec
-
-
 def check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ConfigError(f"{option} is {value!r}{nearest(value, known) or '.'} Expected {' or '.join(known)}.")

@@ -56,7 +56,7 @@ def search_all(
         if most is not None and len(rows) > (fitting := max(1, most // longest)):
             waiting.extendleft([rows[fitting:], rows[:fitting]])
             continue
-        padded = [[*sources[row], *[model.config.padding_id] * (longest - len(sources[row]))] for row in rows]
+        padded = [[*sources[row], *[model.source_padding_id] * (longest - len(sources[row]))] for row in rows]
         source = torch.tensor(padded, device=model.device)
         prefix = torch.tensor([prefixes[row] for row in rows], device=model.device)
         limits = torch.tensor([options.limit(len(sources[row])) for row in rows], device=model.device)

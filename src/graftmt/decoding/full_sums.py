@@ -62,6 +62,10 @@ class FullEmbedding(nn.Module):
     def weight(self) -> Tensor:
         return self.embedding.weight  # type: ignore[return-value]
 
+    @property
+    def padding_id(self) -> int:
+        return self.embedding.padding_id  # type: ignore[return-value]
+
     def forward(self, ids: Tensor) -> Tensor:
         return self.embedding(ids).float()  # type: ignore[no-any-return]
 

@@ -17,7 +17,7 @@ from graftmt.errors import DataError
 from graftmt.experiments.claims import Claims
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.training import Stopped, SubwordConfig
-from graftmt.training.run import run_subwords
+from graftmt.training.run import run_subwords, subwords_file
 
 Say = Callable[[str], None]
 
@@ -146,4 +146,4 @@ def shared_subwords(train: Corpus, options: SubwordConfig, folder: Path, claims:
         return earlier
     with claims.take(f"text-subwords-{name}", wait=True):
         run_subwords(folder / name, replace(options, merges=merges), train, say)
-    return folder / name / "subwords.model"
+    return subwords_file(folder / name)

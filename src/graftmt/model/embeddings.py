@@ -67,16 +67,18 @@ class Positions(nn.Module):
 class Embedding(nn.Module):
     """One matrix of V rows: the tokens of one side. Initialised N(0, D^-0.5), the padding row 0."""
 
-    def __init__(self, rows: int, dim: int, padding_id: int) -> None:
+    def __init__(self, rows: int, dim: int, padding_id: int, *, reads_padding: bool = False) -> None:
+        """`reads_padding`: padding is also what a decoder starts from, so that its row is learned like the others."""
         super().__init__()
         self.padding_id = padding_id
+        self.reads_padding = reads_padding
         self.weight = nn.Parameter(torch.empty(rows, dim))
         nn.init.normal_(self.weight, std=dim**-0.5)
         with torch.no_grad():
             self.weight[padding_id].zero_()
 
     def forward(self, ids: Tensor) -> Tensor:
-        return F.embedding(ids, self.weight, padding_idx=self.padding_id)
+        return F.embedding(ids, self.weight, padding_idx=None if self.reads_padding else self.padding_id)
 
 
 @known_part
@@ -92,6 +94,10 @@ class ExtendedEmbedding(nn.Module):
     def weight(self) -> Tensor:
         """Of the embedding, without the extra rows."""
         return self.embedding.weight  # type: ignore[return-value]
+
+    @property
+    def padding_id(self) -> int:
+        return self.embedding.padding_id  # type: ignore[return-value]
 
     def forward(self, ids: Tensor) -> Tensor:
         rows = self.weight.shape[0]

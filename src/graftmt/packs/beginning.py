@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from graftmt.base import Base
 from graftmt.packs.parts import Setting
-from graftmt.text import Tokenizer
+from graftmt.text import Text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Beginning:
 
     base: Base
     setting: Setting
-    tokenizer: Tokenizer
+    tokenizer: Text
     """The pack's own."""
     seed: int
     generator: torch.Generator

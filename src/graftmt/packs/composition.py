@@ -19,7 +19,7 @@ from graftmt.packs.codec import ComposedCodec
 from graftmt.packs.component import Side
 from graftmt.packs.installation import Installation
 from graftmt.packs.pack import Pack, codes_of
-from graftmt.text import Codec
+from graftmt.text import Codec, TextCodec, languages_of
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -54,7 +54,7 @@ def compose(base: Base, *, source: Pack | None = None, target: Pack | None = Non
             component.install(installation)
     if fold:
         fold_parts(model)
-    codec: Codec = ComposedCodec(base.tokenizer, source, target) if packs else base.tokenizer
+    codec: Codec = ComposedCodec(base.tokenizer, source, target) if packs else TextCodec(base.tokenizer)
     return Composition(model.eval(), codec, source, target)
 
 
@@ -71,14 +71,15 @@ def check_fits(pack: Pack, base: Base, side: Side) -> None:
             f"the pack {pack.name} was made for the base {pack.base[:16]}…; this base is {base.fingerprint[:16]}…. "
             "Use the base it was made for, or train the pack again on this one."
         )
-    known = [language for language in pack.languages if language in base.languages]
+    known = [language for language in pack.languages if language in languages_of(base.tokenizer, side)]
     if known:
         raise LanguageError(
             f"the pack {pack.name} is for {', '.join(known)}, which the base has already; packs are for other languages."
         )
-    codes = codes_of(side, base.tokenizer), base.tokenizer.code_placement
+    codes = codes_of(side, base.tokenizer), base.tokenizer.layout.placement(side)
+    own_codes = pack.tokenizer.languages, pack.tokenizer.layout.placement(side)
     shapes = {name: tuple(parameter.shape) for name, parameter in pack.parameters.items()}
-    if (pack.tokenizer.languages, pack.tokenizer.code_placement) != codes or shapes != pack.expected_shapes(base.model.config):
+    if own_codes != codes or shapes != pack.expected_shapes(base.model.config):
         raise CheckpointError(
             f"the pack {pack.name} names this base as its own, but has codes or tensors of another architecture; "
             "train it again on this base."

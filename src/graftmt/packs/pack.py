@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import Shape, Side
 from graftmt.packs.parts import Setting, own_tensors, tensor_shapes
 from graftmt.packs.recipe import Recipe
-from graftmt.text import Subwords, Tokenizer
+from graftmt.text import BaseText, Pieces, Text, languages_of
 
 
 @dataclass
@@ -31,7 +32,7 @@ class Pack:
     languages: tuple[str, ...]
     recipe: Recipe
     base: str
-    tokenizer: Tokenizer
+    tokenizer: Text
     parameters: dict[str, nn.Parameter]
     partners: tuple[str, ...] = ()
     """The base's languages that it was trained with. They decide where parts with `@trained` are used."""
@@ -41,6 +42,22 @@ class Pack:
     """Provenance for people: row initialisation, training text, scores, parent. It decides nothing."""
     fingerprint: str = ""
     """Empty until it is stored or loaded."""
+    architecture: ModelConfig | None = field(default=None, compare=False)
+    """That of its base, which is stored with it."""
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str | torch.device = "cpu", dtype: str = "fp32") -> Pack:
+        """Reads a pack's folder or .graftpack file, and checks that it is whole and unchanged."""
+        from graftmt.packs.storage import load_pack  # which makes packs, and so imports this module
+
+        return load_pack(path, device=device, dtype=dtype)
+
+    def save(self, path: str | Path, *, dtype: str = "fp32") -> str:
+        """Writes the pack as a folder, or as one file where `path` ends in .graftpack; returns its fingerprint."""
+        from graftmt.packs.storage import save_pack
+
+        assert self.architecture is not None, "every pack that was made or loaded has one"
+        return save_pack(self, path, self.architecture, dtype=dtype)
 
     @property
     def name(self) -> str:
@@ -93,31 +110,34 @@ class Pack:
         return tensor_shapes(self.setting(config))
 
 
-def pack_setting(recipe: Recipe, config: ModelConfig, side: Side, tokenizer: Tokenizer, languages: int) -> Setting:
-    placement = tokenizer.code_placement
+def pack_setting(recipe: Recipe, config: ModelConfig, side: Side, tokenizer: Text, languages: int) -> Setting:
+    placement = tokenizer.layout.placement(side)
     return Setting(recipe=recipe, config=config, side=side, rows=len(tokenizer), languages=languages, code_placement=placement)
 
 
-def pack_tokenizer(subwords: Subwords, side: Side, base: Tokenizer) -> Tokenizer:
-    """A pack's vocabulary: its own pieces and, where codes are written on its side, copies of all the base's codes."""
-    return Tokenizer(subwords, codes_of(side, base), base.code_placement)
+def pack_tokenizer(subwords: Pieces, side: Side, base: BaseText) -> Text:
+    """A pack's text: its own pieces and, where codes are read from its matrix, copies of all the base's codes."""
+    return subwords.with_codes(codes_of(side, base), base.layout.placement(side))
 
 
-def codes_of(side: Side, base: Tokenizer) -> tuple[str, ...]:
+def codes_of(side: Side, base: BaseText) -> tuple[str, ...]:
     """The languages whose codes a pack has copies of."""
-    return base.languages if side == "source" or base.code_placement == "decoder" else ()
+    whose = base.layout.codes_in(side)
+    return () if whose is None else languages_of(base, whose)
 
 
 def check_recipe(recipe: Recipe, side: Side, languages: Sequence[str], base: Base) -> None:
     """What a recipe, a side and languages must be for this base, before any text is read."""
+    known = languages_of(base.tokenizer, side)
     for language in languages:
-        if language in base.languages:
+        if language in known:
             raise LanguageError(
-                f"{language!r} is one of the base's languages already ({', '.join(base.languages)}); a pack is for a new one."
+                f"{language!r} is one of the base's languages already ({', '.join(known)}); a pack is for a new one."
             )
     if len(set(languages)) < len(languages) or not languages:
         raise LanguageError(f"a pack is for one or several different languages; got {', '.join(languages) or 'none'}.")
-    setting = Setting(recipe=recipe, config=base.model.config, side=side, code_placement=base.tokenizer.code_placement)
+    placement = base.tokenizer.layout.placement(side)
+    setting = Setting(recipe=recipe, config=base.model.config, side=side, code_placement=placement)
     setting.check()
     for component in recipe.components:
         component.check_base(setting, base)
@@ -129,7 +149,7 @@ def create_pack(
     side: Side,
     languages: Sequence[str],
     recipe: Recipe,
-    subwords: Subwords,
+    subwords: Pieces,
     seed: int = 1,
     trained_codes: Collection[str] = (),
     translations: Mapping[str, Mapping[str, float]] | None = None,
@@ -164,4 +184,5 @@ def create_pack(
         tokenizer=tokenizer,
         parameters=parameters,
         card=beginning.card,
+        architecture=base.model.config,
     )

@@ -40,11 +40,11 @@ def _loss_of_hidden(model: Transformer, hidden: Tensor, labels: Tensor, smoothin
     if not known:
         notice("fused loss", model.projection)
     if known and model.projection.bias is None:
-        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing, compiled)
+        return fused_loss(hidden, model.projection.weight, labels, model.target_padding_id, smoothing, compiled)
     return F.cross_entropy(
         model.projection(hidden).flatten(0, 1).float(),
         labels.flatten(),
-        ignore_index=model.config.padding_id,
+        ignore_index=model.target_padding_id,
         label_smoothing=smoothing,
         reduction="sum",
     )

@@ -56,11 +56,12 @@ class Embed(Component):
 
     def install(self, installation: Installation) -> None:
         model, own = installation.model, installation.parameters
-        embedding = _embedding(own[WEIGHT], model.config.padding_id)
+        padding = installation.pack.tokenizer.padding_id
         if installation.setting.side == "source":
-            model.source_embedding = embedding
+            model.source_embedding = _embedding(own[WEIGHT], padding)
         else:
-            model.target_embedding = embedding
+            reads_padding = installation.base.tokenizer.layout.decoder_start == "padding"
+            model.target_embedding = _embedding(own[WEIGHT], padding, reads_padding=reads_padding)
             model.projection = Projection(own[WEIGHT], own.get(OUTPUT_BIAS))
 
     def export(self, config: ModelConfig) -> Export:
@@ -79,15 +80,15 @@ def _first_bias(beginning: Beginning, rules: Sequence[str]) -> Tensor:
     bias = torch.zeros(len(tokenizer))
     known = base.model.projection.bias
     if known is not None:
-        row_of = {symbol: row for row, symbol in enumerate(base.tokenizer.vocabulary.symbols[: len(known)])}
-        for row, rule in enumerate(rules):
+        row_of = {symbol: row for row, symbol in enumerate(base.tokenizer.side("target").symbols[: len(known)])}
+        for row, (symbol, rule) in enumerate(zip(tokenizer.symbols, rules, strict=True)):
             if rule in ("overlap", "base code"):
-                bias[row] = known[row_of[tokenizer.vocabulary.symbol(row)]].detach().float().cpu()
+                bias[row] = known[row_of[symbol]].detach().float().cpu()
     return bias
 
 
-def _embedding(weight: nn.Parameter, padding_id: int) -> Embedding:
+def _embedding(weight: nn.Parameter, padding_id: int, *, reads_padding: bool = False) -> Embedding:
     with torch.device("meta"):
-        embedding = Embedding(padding_id + 1, 1, padding_id)
+        embedding = Embedding(padding_id + 1, 1, padding_id, reads_padding=reads_padding)
     embedding.weight = weight
     return embedding

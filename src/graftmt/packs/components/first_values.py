@@ -78,8 +78,8 @@ def first_rows(beginning: Beginning, weight: Tensor) -> Initialised:
     key = ("rows", id(weight))
     if key not in beginning.made:
         beginning.made[key] = initialise(
-            beginning.tokenizer.vocabulary,
-            beginning.base.tokenizer,
+            beginning.tokenizer,
+            beginning.base.tokenizer.side(beginning.setting.side),
             weight.detach().float().cpu(),
             method=beginning.setting.recipe.one(FirstValues).method,
             seed=beginning.seed,

@@ -12,14 +12,15 @@ from torch import Tensor, nn
 from graftmt.base import Base
 from graftmt.errors import ConfigError, nearest
 from graftmt.model import ModelConfig
-from graftmt.model.embeddings import Embedding, ExtendedEmbedding
+from graftmt.model.embeddings import ExtendedEmbedding
 from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import Component, Description, Export, Shape, Side, Written
 from graftmt.packs.installation import Installation
 from graftmt.packs.layer_choice import pattern
 from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe
-from graftmt.text import CodePlacement, code_symbol
+from graftmt.text import CodePlacement
+from graftmt.text.layout import LAYOUTS
 
 CodeKind = Literal["learned", "none", "fixed", "proxy"]
 
@@ -80,20 +81,21 @@ class LanguageCode(Component):
         return self.kind == "proxy" and self.language == NEAREST
 
     def check_base(self, setting: Setting, base: Base) -> None:
-        placement = base.tokenizer.code_placement
-        if not has_choice(setting.side, placement):
+        matrix, side = base.tokenizer.layout.code_matrix(setting.side), setting.side
+        if matrix is None:
             if self == LanguageCode():
                 return
             raise ConfigError(
-                f"recipe {str(setting.recipe)!r}: a source pack has no language code of its own to choose, since this base "
-                "writes the target's code before the source text. Leave the code out, or train a target pack."
+                f"recipe {str(setting.recipe)!r}: a {side} pack has no language code of its own to choose, since this base "
+                f"writes no code of {side} languages. Leave it out{', or train a target pack' if side == 'source' else ''}."
             )
         if self.is_nearest:
             raise ConfigError(f"{self}: which code is nearest is read from a model that knows the language; see --codes-from.")
-        if self.kind != "none" and self.language not in base.languages:
+        codes = base.tokenizer.side(matrix).languages
+        if self.kind != "none" and self.language not in codes:
             raise ConfigError(
                 f"recipe {str(setting.recipe)!r}: the base has no code of {self.language!r} to take; it has those of "
-                f"{', '.join(base.languages)}. Name one of them, as in code:learned:{base.languages[0]}."
+                f"{', '.join(codes)}. Name one of them, as in code:learned:{codes[0] if codes else 'en'}."
             )
 
     def is_own(self, side: Side, placement: CodePlacement) -> bool:
@@ -115,30 +117,32 @@ class LanguageCode(Component):
         return (3,)  # after the embeddings, before all else
 
     def first_value(self, name: str, shape: Shape, beginning: Beginning) -> Tensor:
-        base = beginning.base
-        at_decoder = beginning.setting.side == "target" and base.tokenizer.code_placement == "decoder"
-        matrix = base.model.target_embedding.weight if at_decoder else base.model.source_embedding.weight
-        row = base.tokenizer.vocabulary.id(code_symbol(self.language))
+        base, side = beginning.base, beginning.base.tokenizer.layout.code_matrix(beginning.setting.side)
+        assert side is not None, "a pack has codes of its own where the base writes some"
+        matrix = base.model.target_embedding.weight if side == "target" else base.model.source_embedding.weight
+        row = base.tokenizer.side(side).code(self.language)
         return matrix[row].detach().float().cpu().expand(shape[0], -1).clone()
 
     def install(self, installation: Installation) -> None:
         """Puts the rows after those of the matrix that is in use, whichever pack it is of."""
         model, base, side = installation.model, installation.base, installation.setting.side
-        placement = base.tokenizer.code_placement
-        # The code that precedes source text is the target's or the source's own; the decoder's is always the target's.
-        if side == "target" and placement == "decoder":
-            if (rows := self._rows(installation, base.model.target_embedding)) is not None:
-                model.target_embedding = ExtendedEmbedding(model.target_embedding, rows)
-        elif has_choice(side, placement) and (rows := self._rows(installation, base.model.source_embedding)) is not None:
+        rows = self._rows(installation)
+        if rows is None:
+            return
+        if base.tokenizer.layout.code_matrix(side) == "source":
             model.source_embedding = ExtendedEmbedding(model.source_embedding, rows)
+        else:
+            model.target_embedding = ExtendedEmbedding(model.target_embedding, rows)
 
-    def _rows(self, installation: Installation, matrix: Embedding | ExtendedEmbedding) -> nn.Parameter | None:
+    def _rows(self, installation: Installation) -> nn.Parameter | None:
         """The pack's own codes, or the base's one that it takes as it is."""
-        tokenizer = installation.base.tokenizer
-        if self.is_own(installation.setting.side, tokenizer.code_placement):
+        base, side = installation.base, installation.setting.side
+        placement = base.tokenizer.layout.placement(side)
+        if self.is_own(side, placement):
             return installation.parameters[WEIGHT]
-        if self.is_lent(tokenizer.code_placement):
-            row = tokenizer.vocabulary.code(self.language)
+        if self.is_lent(placement):
+            matrix = base.model.source_embedding if side == "source" else base.model.target_embedding
+            row = base.tokenizer.side(side).code(self.language)
             return nn.Parameter(matrix.weight[row : row + 1].detach(), requires_grad=False)
         return None
 
@@ -151,8 +155,8 @@ def code_of(recipe: Recipe) -> LanguageCode:
 
 
 def has_choice(side: Side, placement: CodePlacement) -> bool:
-    """Whether a pack of this side says what its language's code is."""
-    return side == "target" or placement == "decoder"
+    """Whether a pack of this side says what its language's code is: a code must be written for it."""
+    return LAYOUTS[placement].code_matrix(side) is not None
 
 
 def _read_code(written: Written, match: re.Match[str]) -> LanguageCode:
