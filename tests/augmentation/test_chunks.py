@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from graftmt.augmentation.chunks import Translated, Work
 from graftmt.errors import GraftError
+from graftmt.files import exclusive
 
 DONE = Translated("fr", 3, (4, 9, 11), ("un", "deux", ""), unfinished=(11,), copies=(4,))
 
@@ -68,3 +70,12 @@ def test_damage_to_the_description_is_named_with_the_way_out(tmp_path: Path, con
     (tmp_path / "work.json").write_text(content, encoding="utf-8")
     with pytest.raises(GraftError, match=r"work\.json.*--fresh"):
         Work(tmp_path).begin({"new": ["el"]})
+
+
+def test_a_work_folder_that_is_removed_in_mid_work_is_not_made_anew(tmp_path: Path) -> None:
+    work = Work(tmp_path / "work")
+    with pytest.raises(GraftError, match="work was removed"), exclusive(work.folder, "it"):
+        work.begin({"new": ["el"]})
+        shutil.rmtree(work.folder)
+        work.store(DONE)
+    assert not work.folder.exists()

@@ -255,3 +255,20 @@ def test_a_run_whose_folder_is_removed_is_an_error_and_leaves_no_half_of_one(
     with pytest.raises(GraftError, match=f"{run} was removed"):
         train(short_config(run, "log_every=100"))
     assert not run.exists()
+
+
+def test_a_vocabulary_that_is_damaged_is_made_again_or_named(
+    stopped_copy: Path, short_config, train, toy_corpus: Path, tmp_path: Path
+) -> None:
+    corpus, options = Corpus.open(toy_corpus, "train"), SubwordConfig(merges=50, min_character_count=1)
+    model, note = tmp_path / "new" / "subwords.model", tmp_path / "new" / "subwords.json"
+    run_subwords(model.parent, options, corpus, lambda text: None)
+    before = model.read_bytes(), note.read_bytes()
+    for path, content in ((model, before[0][:-1] + b"x"), (note, b"{"), (note, b"[]"), (note, before[1].replace(b"0", b"1"))):
+        path.write_bytes(content)
+        run_subwords(model.parent, options, corpus, lambda text: None)
+        assert (model.read_bytes(), note.read_bytes()) == before
+    stored = stopped_copy / "subwords.model"
+    stored.write_bytes(stored.read_bytes()[:-1] + b"x")
+    with pytest.raises(GraftError, match=rf"{stored}, was changed or damaged"):
+        train(short_config(stopped_copy))

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from graftmt.files import claimed
+from graftmt.files import claimed, parse_json
 
 Say = Callable[[str], None]
 
@@ -66,7 +66,7 @@ class Claims:
     def note(self, name: str) -> Any:
         """What the process that has it has noted; None where that is nothing, or not written yet."""
         try:
-            return json.loads(self._path(name).read_text(encoding="utf-8"))
+            return parse_json(self._path(name).read_bytes())
         except (OSError, ValueError):
             return None
 

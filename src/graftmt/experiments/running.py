@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import torch
@@ -28,6 +29,7 @@ from graftmt.experiments.settings import data_words, settings_of
 from graftmt.experiments.store import Result, Store, other_settings
 from graftmt.experiments.text import check_text
 from graftmt.files import sweep
+from graftmt.folders import make_folder, watched
 from graftmt.places import EXPERIMENTS, check_place
 from graftmt.training import Stopped
 
@@ -58,7 +60,9 @@ def run_experiments(profile: Profile, plan: Plan, options: RunOptions, say: Say 
     check_text(profile, options.corpus, options.output)
     for place in (options.output, options.output / "results", options.output / "text"):
         sweep(place)
-    return Runner(profile, options, store, say).run(plan.jobs)
+    make_folder(options.output)
+    with watched(options.output):
+        return Runner(profile, options, store, say).run(plan.jobs)
 
 
 class Runner:
@@ -141,8 +145,10 @@ class Runner:
 
     def _check_same_settings(self, job: Job) -> None:
         """Before there is a result: as `check_settings`, with what the process that is at it has noted."""
-        note = self.claims.note(job.key)
-        if note and (changed := other_settings(note, settings_of(self.profile, job))):
+        changed, note = "", self.claims.note(job.key)
+        with suppress(KeyError, TypeError, AttributeError):  # a note that is damaged says nothing
+            changed = other_settings(note, settings_of(self.profile, job)) if note else ""
+        if changed:
             raise ConfigError(busy(job, changed))
 
     def _wait(self, held: Sequence[str]) -> None:
