@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.assessment.off_target import OffTarget
-from graftmt.assessment.scoring import Scored
+from graftmt.assessment.scoring_pool import Scored
 from graftmt.configuration import changes
 from graftmt.data import Direction
 from graftmt.data.corpus import read_lines
 from graftmt.errors import DataError, GraftError
-from graftmt.evaluation import DirectionScores
+from graftmt.evaluation import Score, Scores
 from graftmt.files import read_json, write_json, write_text
 
 FORMAT = 1
@@ -109,7 +109,8 @@ class EvaluationFolder:
             document = read_json(path, "scores")
             off_target = document["off_target"]
             if document["key"] == key:
-                return Scored(DirectionScores(**document["scores"]), None if off_target is None else OffTarget(**off_target))
+                rows = Scores(Score(**row) for row in document["scores"])
+                return Scored(rows, None if off_target is None else OffTarget(**off_target))
         return None
 
     def store_scored(self, direction: Direction, key: str, scored: Scored) -> None:

@@ -93,9 +93,9 @@ def evaluate(
     """
     from rich.console import Console
 
-    from graftmt.assessment.directions import lacking_languages
-    from graftmt.assessment.report import document, off_target_notes, table, write_report
-    from graftmt.assessment.run import AssessOptions, assess
+    from graftmt.assessment.assess import AssessOptions, assess
+    from graftmt.assessment.direction_lines import lacking_languages
+    from graftmt.assessment.score_report import document, off_target_notes, table, write_report
     from graftmt.base import choose_device
     from graftmt.data import Corpus, select_directions
     from graftmt.decoding import SearchOptions, batch_tokens_for

@@ -12,10 +12,11 @@ import typer
 
 from graftmt.cli import experiment_report
 from graftmt.cli.common import AsJson, Minutes, Quiet, items, numbers, speaker
-from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_refusal, show_rows
+from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_rows
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
+    from graftmt.experiments.addresses import Addresses
     from graftmt.experiments.planning import Request
     from graftmt.experiments.profiles import Profile
 
@@ -92,11 +93,11 @@ def run(
     paracrawl (as in the paper), demo (minutes on a CPU, nothing needed). Jobs come in an order in which nothing stands before
     what it needs: bases, packs on one resident base, compositions and pivots of these, bilingual models, re-training.
 
-    Each job leaves one small file, OUTPUT/results/JOB.json: scores with signatures, seconds, parameters, the fingerprint and
-    scores of its base, and, for packs, that the base is unchanged. Stopped or killed at any moment, the same command goes on;
-    a job with a result is never done again. Where results, or runs that were stopped, are of other settings, nothing is begun:
-    the command names them and what differs. A job that fails is recorded with its message, the others go on, and the exit code
-    is 1. Several processes (--processes, or the same command given several times) each do what no other is at.
+    Each job leaves one small file, OUTPUT/results/JOB.HASH.json: scores with signatures, seconds, parameters, the fingerprint
+    and scores of its base, and, for packs, that the base is unchanged. The hash is of all that decides the model, so other
+    settings, another text or another base make other jobs; nothing is mixed or replaced. Stopped or killed at any moment, the
+    same command resumes; a job with a result is never done again. A job that fails is recorded with its message, the others
+    follow, and the exit code is 1. Several processes (--processes, or the same command given several times) share the jobs.
 
     Examples:
 
@@ -106,37 +107,31 @@ def run(
 
     graftmt experiment run docs --figures 4 --corpus corpus --base 4=runs/docs-base/base packs.source.steps=600
     """
-    from graftmt.experiments.consistency import check_settings, made_otherwise, refusal
+    from graftmt.experiments.addresses import Addresses
     from graftmt.experiments.listing import job_states
-    from graftmt.experiments.making import RunOptions
     from graftmt.experiments.planning import make_plan
     from graftmt.experiments.profiles import load_profile
-    from graftmt.experiments.running import run_experiments
-    from graftmt.experiments.runs import Runs
+    from graftmt.experiments.scheduling import run_experiments
     from graftmt.experiments.store import Store
     from graftmt.experiments.team import team
+    from graftmt.experiments.workshop import RunOptions
 
     say = speaker(quiet)
     profile = _named(profile)
     chosen = load_profile(profile, overrides or ())
-    bases = _bases(base)
-    folder = output or _output(chosen)
-    given = [*bases, *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
-    plan = make_plan(chosen, _request(tables, figures, rows, languages, seeds, given))
-    store, runs = Store(folder), Runs(chosen, folder, bases)
+    bases, folder = _bases(base), output or _output(chosen)
+    plan = make_plan(chosen, _request(chosen, tables, figures, rows, languages, seeds, bases))
     if dry_run:
-        otherwise = made_otherwise(plan.jobs, store, runs)
-        jobs = job_states(chosen, plan, store, otherwise)
+        jobs = job_states(plan, Store(_addresses(chosen, folder, corpus, bases)))
         if as_json:
             print(json.dumps({"output": str(folder), "jobs": jobs}, ensure_ascii=False))
         else:
             show_jobs(chosen, jobs)
-            show_refusal(refusal(otherwise, store))
         return
-    check_settings(plan.jobs, store, runs)
     text = _corpus(chosen, corpus, folder, say)
     if chosen.corpus.provided == "demo" and DEMO_BASE not in bases:
         bases[DEMO_BASE] = _demo_base(folder, say)
+    store = Store(Addresses(chosen, folder, text, bases))
     same = {
         "--tables": tables,
         "--figures": figures,
@@ -149,14 +144,14 @@ def run(
     }
     arguments = ["experiment", "run", profile, *(overrides or ()), *(f"--base={one}" for one in base or ())]
     arguments += [f"{option}={value}" for option, value in same.items() if value is not None]
-    outstanding = store.outstanding(plan.jobs, chosen)
+    outstanding = store.outstanding(plan.jobs)
     with team(processes, arguments, folder / "logs", say) as others:
         outcome = run_experiments(
             chosen, plan, RunOptions(output=folder, corpus=text, bases=bases, minutes=minutes, quiet=quiet), say
         )
         others_code = 0 if outcome.exit_code else others.wait(say)  # after a signal they are asked to stop
-    left = [job.key for job in plan.jobs if not store.is_done(job, chosen) and job.key not in outcome.skipped]
-    done, failed_anywhere = store.settled_since(outstanding, chosen)
+    left = [job.key for job in plan.jobs if not store.is_done(job) and job.key not in outcome.skipped]
+    done, failed_anywhere = store.settled_since(outstanding)
     here, failed = [key for key in done if key in outcome.done], {**outcome.failed, **failed_anywhere}
     if as_json:
         document = {
@@ -184,6 +179,7 @@ def list_rows(
     rows: Rows = None,
     languages: Languages = None,
     seeds: Seeds = "1",
+    corpus: CorpusFolder = None,
     base: Bases = None,
     output: Output = None,
     as_json: AsJson = False,
@@ -191,42 +187,37 @@ def list_rows(
     """Show the rows of the paper's tables and figures: what is done, what is missing, and how long it may take.
 
     Without --tables and --figures, all that the profile's part of the paper has. Minutes are those that such jobs took here;
-    until there are some, those that the profile states; a row's are with all that it still needs, also where other rows need
-    the same. A result, or a run that was stopped, of other settings than the profile and its changes have now is shown as such:
-    `run` neither uses nor replaces it.
+    until there are some, those that the profile states. A row's minutes include all that it still needs, also where other rows
+    need the same. What is done is looked up for the settings, corpus and bases given, as for `run`; results of others are
+    counted.
 
     Example: graftmt experiment list docs --tables 2,3,4 --languages el,uk
     """
     from graftmt.experiments import definitions
-    from graftmt.experiments.consistency import made_otherwise, refusal
     from graftmt.experiments.listing import job_states, row_states
     from graftmt.experiments.planning import make_plan
     from graftmt.experiments.profiles import load_profile
-    from graftmt.experiments.runs import Runs
     from graftmt.experiments.store import Store
 
-    profile = _named(profile)
-    chosen = load_profile(profile, overrides or ())
+    chosen = load_profile(_named(profile), overrides or ())
     bases = _bases(base)
-    given = [*bases, *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
-    request = _request(tables, figures, rows, languages, seeds, given, needed=False)
+    request = _request(chosen, tables, figures, rows, languages, seeds, bases, needed=False)
     if not request.tables and not request.figures:
         request = replace(
             request,
             tables=tuple(n for n, one in definitions.tables().items() if one.corpus == chosen.paper),
             figures=tuple(n for n, one in definitions.figures().items() if one.corpus == chosen.paper),
         )
-    store = Store(output or _output(chosen))
+    folder = output or _output(chosen)
+    store = Store(_addresses(chosen, folder, corpus, bases))
     plan = make_plan(chosen, request)
-    otherwise = made_otherwise(plan.jobs, store, Runs(chosen, store.folder, bases))
-    found, jobs = (states(chosen, plan, store, otherwise) for states in (row_states, job_states))
+    found, jobs = row_states(plan, store), job_states(plan, store)
     if as_json:
-        print(
-            json.dumps({"profile": chosen.name, "output": str(store.folder), "rows": found, "jobs": jobs}, ensure_ascii=False)
-        )
+        print(json.dumps({"profile": chosen.name, "output": str(folder), "rows": found, "jobs": jobs}, ensure_ascii=False))
     else:
-        show_rows(chosen, found, jobs, store.folder)
-        show_refusal(refusal(otherwise, store))
+        show_rows(chosen, found, jobs, folder)
+        if store.addresses.corpus is None:
+            print("There is no corpus folder, so nothing counts as done; give the one of `run` with --corpus.")
 
 
 app.command("report")(experiment_report.report)
@@ -246,12 +237,13 @@ DEMO_BASE = 4
 
 
 def _request(
+    profile: Profile,
     tables: str | None,
     figures: str | None,
     rows: str | None,
     languages: str | None,
     seeds: str,
-    bases: list[int],
+    bases: dict[int, Path],
     *,
     needed: bool = True,
 ) -> Request:
@@ -263,7 +255,7 @@ def _request(
         rows=tuple(dict.fromkeys(items(rows or ""))),
         languages=None if languages is None else tuple(dict.fromkeys(items(languages))),
         seeds=tuple(dict.fromkeys(numbers(seeds, "--seeds"))),
-        bases=tuple(bases),
+        bases=(*bases, *([DEMO_BASE] if profile.corpus.provided == "demo" else [])),
     )
     if needed and not request.tables and not request.figures:
         raise ConfigError("say what to run: --tables 2,3,4, --figures 3, or both; `graftmt experiment list PROFILE` shows all.")
@@ -289,13 +281,24 @@ def _output(profile: Profile) -> Path:
     return Path("runs/experiments") / profile.name
 
 
+def _addresses(profile: Profile, output: Path, corpus: Path | None, bases: dict[int, Path]) -> Addresses:
+    """For looking alone: what is not there is not made."""
+    from graftmt.experiments.addresses import Addresses
+
+    is_demo = profile.corpus.provided == "demo"
+    folder = corpus or (output / "corpus" if is_demo else profile.corpus.folder)
+    if is_demo and (_demo_place(output) / "base.json").is_file():
+        bases = {DEMO_BASE: _demo_place(output), **bases}
+    return Addresses(profile, output, folder if folder is not None and folder.is_dir() else None, bases)
+
+
 def _corpus(profile: Profile, given: Path | None, output: Path, say: Any) -> Path:
     """The folder given, the profile's own, or text made here."""
     if given is None and profile.corpus.provided == "demo":
         from graftmt.demo.run import make_corpus
-        from graftmt.experiments.claims import Claims
+        from graftmt.experiments.job_locks import JobLocks
 
-        with Claims(output / "locks", say).take("demo-corpus", wait=True):
+        with JobLocks(output / "locks", say).take("demo-corpus", wait=True):
             return make_corpus(output / "corpus", 1, lambda text: None)
     folder = given or profile.corpus.folder
     if folder is None or not folder.is_dir():
@@ -308,10 +311,14 @@ def _corpus(profile: Profile, given: Path | None, output: Path, say: Any) -> Pat
 
 def _demo_base(output: Path, say: Any) -> Path:
     from graftmt.demo.run import copy_shipped_base
-    from graftmt.experiments.claims import Claims
+    from graftmt.experiments.job_locks import JobLocks
 
-    folder = output / "bases" / str(DEMO_BASE)
-    with Claims(output / "locks", say).take("demo-base", wait=True):
+    folder = _demo_place(output)
+    with JobLocks(output / "locks", say).take("demo-base", wait=True):
         if not (folder / "base.json").is_file():
             copy_shipped_base(folder)
     return folder
+
+
+def _demo_place(output: Path) -> Path:
+    return output / "bases" / "demo"

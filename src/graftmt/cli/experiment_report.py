@@ -24,6 +24,10 @@ def report(
             metavar="PROFILE", help="Whose results, as for `experiment run`; not needed where a folder has those of one."
         ),
     ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes to the profile, as for `experiment run`: results of these settings are shown."),
+    ] = None,
     *,
     results: Annotated[
         Path | None,
@@ -53,7 +57,8 @@ def report(
     OUTPUT gets README.md, which opens with the headline table and figure, table-NN.md and table-NN.tex for each table,
     trade-off.png, figure-N.png, and results.json for scripts; outside of RESULTS also the result files and comparisons.json, so
     that it can be made again from itself. What was not run says so; a job that failed is shown with its message; results on
-    different bases are never averaged, and marked.
+    different bases are never averaged, and marked. Where RESULTS has several settings, those of the profile and its changes are
+    shown, and the others counted.
 
     Example: graftmt experiment report docs
 
@@ -71,13 +76,16 @@ def report(
         raise ConfigError(
             "say whose results: those of a profile (docs, ted, paracrawl, demo), or the folder that they are in with --results."
         )
-    if profile is not None and profile.endswith((".yaml", ".yml")):
-        profile = load_profile(profile).name
+    settings = None
+    if profile is not None and (overrides or profile.endswith((".yaml", ".yml"))):
+        settings = load_profile(profile, overrides or ())
+        profile = settings.name
     folder = results or Path("runs/experiments") / (profile or "")
     made, written = write_report(
         folder,
         output or folder / "report",
         profile=profile,
+        settings=settings,
         tables=_numbers("--tables", tables),
         figures=[] if (figures or "").strip().casefold() == "none" else _numbers("--figures", figures),
         metric="bleu" if metric == "bleu" else "chrf",
@@ -103,7 +111,7 @@ def _numbers(option: str, text: str | None) -> list[int] | None:
 def _show_agreement(console: Console, made: Report) -> None:
     from rich.table import Table
 
-    from graftmt.experiments.reporting.index import AGREEMENT_COLUMNS, FINDING_COLUMNS, agreement_rows, finding_rows
+    from graftmt.experiments.reporting.front_page import AGREEMENT_COLUMNS, FINDING_COLUMNS, agreement_rows, finding_rows
 
     for title, columns, rows in (
         ("The paper's findings", FINDING_COLUMNS, finding_rows(made.findings)),

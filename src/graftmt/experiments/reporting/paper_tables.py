@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from graftmt.evaluation import METRIC_NAMES, METRICS, Metric
 from graftmt.experiments.definitions import Column, Model, Row, System, Table
 from graftmt.experiments.reporting.cells import (
     Cell,
@@ -16,7 +17,7 @@ from graftmt.experiments.reporting.cells import (
     other_directions,
     usual_directions,
 )
-from graftmt.experiments.reporting.results import METRIC_NAMES, METRICS, Metric, Result
+from graftmt.experiments.reporting.result_files import Result
 
 NOT_RUN = "not run"
 DASH = "–"
