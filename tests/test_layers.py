@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "graftmt"
 
 # From bottom to top. Members of the first and the last layer may import each other, those of the others may not.
 LAYERS = (
-    {"errors", "files", "configuration", "progress", "partial"},
-    {"text", "model", "evaluation"},
+    {"errors", "files", "folders", "documents", "places", "checked", "configuration", "progress", "partial", "workers"},
+    {"text", "model", "evaluation", "tensor_files"},
     {"base"},
     {"data", "packs", "decoding"},
     {"training", "translator", "prepare"},

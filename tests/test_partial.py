@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from graftmt.errors import GraftError
-from graftmt.partial import PartialFile, Position
+from graftmt.partial import MARKS, PartialFile, Position, spread
 
 PIECES = [b"one\n", b"", b"three, longer\n", b"four\n"]
 WHOLE = b"".join(PIECES)
@@ -134,9 +135,9 @@ def test_a_file_that_is_there_is_replaced_only_if_asked_for_and_only_when_the_ne
 def test_the_same_work_is_not_done_again_unless_its_file_is_gone(tmp_path: Path) -> None:
     path = tmp_path / "out"
     write(path, beam=5)
-    stamp = path.stat()
+    before = path.stat()
     assert write(path, beam=5) == len(PIECES)
-    assert path.stat() == stamp
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert names(tmp_path) == {"out", "out.work.json"}
     with pytest.raises(GraftError, match=r"out is there already, and was made otherwise: beam: 5 then, 1 now\. .*--fresh"):
         write(path, beam=1)
@@ -161,10 +162,14 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("harm", "words"),
     [
-        (lambda folder: (folder / "out.partial").write_bytes(b"on"), "has 2 bytes where out.work.json says 4"),
-        (lambda folder: (folder / "out.partial").unlink(), "has 0 bytes where out.work.json says 4"),
         (lambda folder: (folder / "out.work.json").unlink(), "is there without out.work.json"),
-        (lambda folder: (folder / "out.work.json").write_text("{"), "out.work.json is damaged"),
+        (lambda folder: (folder / "out.work.json").write_text("{"), r"out\.work\.json.* is damaged"),
+        (lambda folder: change(folder, lines=-3), r"out\.work\.json.* is damaged .*lines is -3"),
+        (lambda folder: change(folder, written="4"), r"out\.work\.json.* is damaged .*written"),
+        (lambda folder: change(folder, finished=[]), r"out\.work\.json.* is damaged .*finished"),
+        (lambda folder: (folder / "out.work.json").write_text('{"work": {}, "position": []}'), "is damaged .*position"),
+        (lambda folder: (folder / "out.work.json").write_text('{"work": [], "position": {}}'), "is damaged .*work"),
+        (lambda folder: change(folder, signed=True, lines=3), r"out\.work\.json.* is damaged .*checksum"),
     ],
 )
 def test_damage_is_named_and_fresh_starts_over(tmp_path: Path, harm: Callable[[Path], object], words: str) -> None:
@@ -174,6 +179,82 @@ def test_damage_is_named_and_fresh_starts_over(tmp_path: Path, harm: Callable[[P
         write(tmp_path / "out")
     write(tmp_path / "out", fresh=True)
     assert (tmp_path / "out").read_bytes() == WHOLE
+
+
+def change(folder: Path, *, signed: bool = False, **values: Any) -> None:
+    """Other values in the position; without its checksum, unless it is to be a `signed` one that no longer fits."""
+    path = folder / "out.work.json"
+    document = json.loads(path.read_text())
+    document["position"] |= values
+    if not signed:
+        del document["checksum"]
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("harm", "kept"),
+    [
+        (lambda content: content[:2], 0),  # shorter, within the first piece
+        (lambda content: b"", 0),
+        (lambda content: b"0" + content[1:], 0),  # as long as before
+        (lambda content: content[:6] + b"_" + content[7:], 2),  # in the third piece: the first two stay
+        (lambda content: content[:-1], 2),
+        (lambda content: content + b"beyond", 3),  # of a piece that was not stated: no damage
+    ],
+)
+def test_what_is_damaged_is_made_again_from_the_last_sound_piece_on(
+    tmp_path: Path, harm: Callable[[bytes], bytes], kept: int
+) -> None:
+    write(tmp_path / "out", stop=3)
+    partial = tmp_path / "out.partial"
+    partial.write_bytes(harm(partial.read_bytes()))
+    file = PartialFile(tmp_path / "out", {})
+    with file.begin() as position:
+        assert position.lines == kept
+    assert ("out.partial is damaged" in file.note) == (kept < 3)
+    assert write(tmp_path / "out") == kept
+    assert (tmp_path / "out").read_bytes() == WHOLE
+
+
+def test_work_of_earlier_versions_has_no_checksum_and_goes_on(tmp_path: Path) -> None:
+    write(tmp_path / "out", stop=3)
+    path = tmp_path / "out.work.json"
+    document = json.loads(path.read_text())
+    position = {key: document["position"][key] for key in ("lines", "read", "written", "skipped", "finished", "replaces")}
+    path.write_text(json.dumps({"work": document["work"], "position": position}))
+    assert write(tmp_path / "out") == 3
+    assert (tmp_path / "out").read_bytes() == WHOLE
+    path.write_text(json.dumps({"work": document["work"], "position": {**position, "written": 10**6}}))
+    (tmp_path / "out").rename(tmp_path / "out.partial")
+    with pytest.raises(GraftError, match=r"bytes where out\.work\.json says 1,000,000"):
+        write(tmp_path / "out")
+
+
+def test_a_finished_file_that_was_edited_is_not_taken_for_the_work(tmp_path: Path) -> None:
+    write(tmp_path / "out")
+    (tmp_path / "out").write_bytes(WHOLE.replace(b"one", b"two"))
+    with pytest.raises(GraftError, match="out is there already, and was made otherwise: its content"):
+        write(tmp_path / "out")
+
+
+def test_marks_stay_few_and_evenly_spread() -> None:
+    marks: list[Position] = []
+    for number in range(1, 5001):
+        marks = spread([*marks, Position(pieces=number, lines=number)])
+        assert len(marks) <= MARKS
+    gaps = [later.lines - earlier.lines for earlier, later in itertools.pairwise([Position(), *marks])]
+    assert max(gaps) <= 5000 / MARKS * 2
+
+
+@pytest.mark.parametrize("gone", ["file", "folder"])
+def test_a_partial_file_that_is_removed_in_mid_work_is_an_error(tmp_path: Path, gone: str) -> None:
+    folder = tmp_path / "work"
+    file = PartialFile(folder / "out", {})
+    with pytest.raises(GraftError, match=r"out\.partial was removed"), file.begin() as position:
+        position = file.append(b"one\n", position)
+        shutil.rmtree(folder) if gone == "folder" else (folder / "out.partial").unlink()
+        file.append(b"two\n", position)
+    assert not (folder / "out").exists()
 
 
 def test_a_second_process_is_told_so(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import graftmt
-from graftmt.progress import BarProgress, PlainProgress, SilentProgress, progress
+from graftmt.progress import BarProgress, PlainProgress, SilentProgress, progress, say
 
 
 @pytest.fixture
@@ -73,6 +74,34 @@ def test_a_terminal_gets_a_bar_and_messages_stay_as_they_are(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "[not markup] 10%" in captured.err
+
+
+HOSTILE = "\x1b[31mred [/x] [bold]\x07"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_is_reported_commands_no_terminal_and_is_no_markup(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setenv("COLUMNS", "200")
+    with progress(HOSTILE, 10) as report:
+        report.update(10, HOSTILE)
+        report.message(HOSTILE)
+    said = capsys.readouterr().err
+    assert said.count("\\x1b[31mred [/x] [bold]\\x07") >= 2
+    assert "\x1b[31mred" not in said and "\x07" not in said
+
+
+def test_where_nobody_reads_what_is_said_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        say("a line")
+        with progress("work", 1) as report:
+            report.update(1)
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
 
 
 def test_an_error_inside_passes_through(capsys: pytest.CaptureFixture[str]) -> None:

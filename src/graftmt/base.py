@@ -9,21 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from graftmt.configuration import from_mapping, to_mapping
+from graftmt.documents import check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
-from graftmt.files import atomic_folder, read_json, write_json, write_text
-from graftmt.model import ModelConfig, Transformer
-from graftmt.text import Subwords, Tokenizer
+from graftmt.files import atomic_folder, write_json, write_text
+from graftmt.model import ModelConfig, Transformer, parameter_shapes
+from graftmt.places import BASE, check_place
+from graftmt.tensor_files import hash_tensors, open_tensors, write_tensors
+from graftmt.text import Subwords, Tokenizer, check_language_names, read_model, tokenizer_fingerprint
 
 FORMAT = 1
 """Raised when the folder's meaning changes; a reader refuses a newer one and keeps reading the older ones."""
@@ -32,8 +34,38 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 DOCUMENT, TENSORS, SUBWORDS, CARD = "base.json", "model.safetensors", "subwords.model", "README.md"
 
-REQUIRED = {"fingerprint": str, "languages": list, "code_placement": str, "rows": int, "architecture": dict, "card": dict}
-"""What base.json must hold to be read; the rest is for people."""
+MOST_ROWS = 2**24
+"""Of a vocabulary: sixty times those of the largest models."""
+
+
+class CardConfig(TypedDict, total=False):
+    subwords: dict[str, Any]
+
+
+class BaseCard(TypedDict, total=False):
+    """What programs read of a base's card; the rest is for people."""
+
+    config: CardConfig
+    steps: int | None
+    training_seconds: float
+    curve: list[dict[str, Any]]
+    stages: list[Any]
+
+
+class _Required(TypedDict):
+    fingerprint: str
+    languages: list[str]
+    code_placement: Literal["source", "decoder"]
+    rows: int
+    architecture: dict[str, Any]
+    card: BaseCard
+
+
+class BaseDocument(_Required, total=False):
+    """base.json, apart from its kind and format."""
+
+    dtype: Literal["fp32", "bf16", "fp16"]
+    parameters: int
 
 
 @dataclass
@@ -60,27 +92,34 @@ class Base:
     def load(cls, folder: str | Path, *, device: str = "cpu", dtype: str = "fp32", verify: bool = True) -> Base:
         """Reads a base folder, checks that it is whole, and puts it on `device` ready to translate.
 
-        `verify` recomputes the fingerprint, which reads every byte once more; turn it off for very large bases.
+        The weights are copied into memory of the process, one tensor after the other, and hashed there: the base does not
+        follow its files, whatever becomes of them. It takes the memory of the weights as they run, and of the largest
+        tensor as it is stored. Processes that are forked later share it. `verify` compares the fingerprint, before the
+        subword model is opened; without it, which saves the time to hash, changed files go unnoticed.
         """
         folder, precision = Path(folder), named_dtype(dtype)
         document = read_base_document(folder)
-        config = architecture_of(document, folder)
-        tokenizer = Tokenizer(Subwords.load(folder / SUBWORDS), document["languages"], document["code_placement"])
-        tensors = read_tensors(folder / TENSORS, "the base")
-        rows = len(tokenizer.vocabulary)
-        if document["rows"] != rows:
+        config, rows = architecture_of(document, folder), document["rows"]
+        languages, placement = document["languages"], document["code_placement"]
+        subwords = read_model(folder / SUBWORDS)
+        digest = _begun(config, tokenizer_fingerprint(subwords, languages, placement)) if verify else None
+        with open_tensors(folder / TENSORS, "the base") as file:
+            file.check(parameter_shapes(config, rows), f"the architecture in {DOCUMENT}, with {rows:,} rows,")
+            tensors = {name: tensor.to(device, precision) for name, tensor in file.weights(digest)}
+        if digest is not None and digest.hexdigest() != document["fingerprint"]:
             raise CheckpointError(
-                f"{folder}: base.json says {document['rows']} vocabulary rows but subwords.model and the language codes "
-                f"give {rows}; the files are not of one base. Restore the folder from a copy."
+                f"{folder}: {TENSORS}, {SUBWORDS} and {DOCUMENT} do not have the fingerprint {document['fingerprint'][:16]}… "
+                f"of {DOCUMENT}; the base was changed or damaged. Restore the folder from a copy."
             )
-        if verify and fingerprint(tensors, config, tokenizer) != document["fingerprint"]:
+        tokenizer = Tokenizer(Subwords(subwords, str(folder / SUBWORDS)), languages, placement)
+        if len(tokenizer) != rows:
             raise CheckpointError(
-                f"{folder}: the stored tensors do not have the fingerprint {document['fingerprint'][:16]}… of base.json; "
-                "the base was changed or damaged. Restore the folder from a copy."
+                f"{folder}: base.json says {rows} vocabulary rows but subwords.model and the language codes "
+                f"give {len(tokenizer)}; the files are not of one base. Restore the folder from a copy."
             )
         with torch.device("meta"):
             model = Transformer.build(config, rows)
-        load_tensors(model, {name: tensor.to(precision) for name, tensor in tensors.items()}, str(folder))
+        load_tensors(model, tensors, str(folder))
         return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"])
 
     def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
@@ -115,67 +154,59 @@ class Base:
 
 def check_base_place(folder: Path) -> None:
     """A base may take the place of another one, but of nothing else: a folder that is written to is replaced whole."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise GraftError(f"{folder} is a file, and a base is a folder; name another one.")
-    names = {path.name for path in folder.iterdir()}
-    others = sorted(names - {DOCUMENT, TENSORS, SUBWORDS, CARD})
-    if not names or (DOCUMENT in names and not others):
-        return
-    what = f"a base with other things beside it ({', '.join(others[:3])})" if DOCUMENT in names else "not empty and no base"
-    raise GraftError(f"{folder} is {what}, and stays as it is. Name a new folder for the base, such as {folder / 'base'}.")
+    check_place(folder, BASE)
 
 
 def read_base_document(folder: Path) -> dict[str, Any]:
-    """base.json, checked: the right kind, a format this version can read, no key missing."""
+    """base.json, checked: the right kind, a format this version can read, every field of its type."""
     if not folder.is_dir():
         raise GraftError(f"there is no base folder {folder}; make one with `graftmt train` or `graftmt demo`.")
-    document = read_json(folder / DOCUMENT, "the base")
+    path = folder / DOCUMENT
+    document = read_document(path, "the base")
     if document.get("kind") != "base":
-        raise CheckpointError(f"{folder}/base.json is of kind {document.get('kind')!r}, not a base.")
-    if not isinstance(document.get("format"), int) or document["format"] > FORMAT:
+        raise CheckpointError(f"{path} is of kind {document.get('kind')!r:.40}, not a base.")
+    if type(document.get("format")) is not int or document["format"] > FORMAT:
         raise CheckpointError(
-            f"{folder} has format {document.get('format')!r}; this version of graftmt reads up to {FORMAT}. Upgrade graftmt."
+            f"{folder} has format {document.get('format')!r:.40}; this version of graftmt reads up to {FORMAT}. "
+            "Upgrade graftmt."
         )
-    missing = [key for key, kind in REQUIRED.items() if not isinstance(document.get(key), kind)]
-    if missing:
-        raise CheckpointError(
-            f"{folder}/base.json lacks {', '.join(missing)}, or not of the right kind; restore the folder from a copy."
-        )
+    try:
+        check_fields(document, BaseDocument)
+        _check_base(document)
+    except ValueError as error:
+        raise CheckpointError(f"{path} is damaged ({error}). Restore the folder from a copy.") from None
+    check_language_names(document["languages"], str(path))
     architecture_of(document, folder)
     return document
+
+
+def _check_base(document: Mapping[str, Any]) -> None:
+    """What types do not say, as a ValueError."""
+    check_fingerprint(document["fingerprint"], "fingerprint")
+    languages = document["languages"]
+    if not languages or len(set(languages)) < len(languages):
+        raise ValueError("languages: expected one or several different ones")
+    if not 1 <= document["rows"] <= MOST_ROWS:
+        raise ValueError(f"rows is {document['rows']}; expected 1 to {MOST_ROWS:,}")
+
+
+def check_fingerprint(text: str, where: str) -> None:
+    """A ValueError where this cannot be one."""
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise ValueError(f"{where} is {text!r:.80}; expected 64 hexadecimal digits")
 
 
 def architecture_of(document: Mapping[str, Any], folder: Path) -> ModelConfig:
     """What base.json says of the model; where that cannot be, the file is damaged."""
     try:
-        return from_mapping(ModelConfig, document["architecture"], "architecture")
+        config = from_mapping(ModelConfig, document["architecture"], "architecture")
+        if config.padding_id >= document["rows"]:
+            raise ConfigError(f"architecture: padding_id is {config.padding_id}, and there are {document['rows']} rows.")
     except ConfigError as error:
         raise CheckpointError(
             f"{folder}/base.json is damaged ({str(error).rstrip('.')}). Restore the folder from a copy."
         ) from None
-
-
-def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
-    """A safetensors file, or an error that says it is missing or damaged."""
-    try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise CheckpointError(f"{what}: there is no file {path}; the folder is incomplete.") from None
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(
-            f"{what}: {path} is truncated or damaged ({error}). Restore it from a copy, or go back to an earlier checkpoint."
-        ) from None
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """A safetensors file. What the disk refuses is an OSError here as everywhere, not safetensors' own error."""
-    try:
-        save_file(dict(tensors), path)
-    except SafetensorError as error:
-        raise OSError(str(error)) from error
-    path.chmod(0o644)  # as other files: a base is served by users other than the one who made it
+    return config
 
 
 def world_size() -> int:
@@ -197,13 +228,14 @@ def choose_device(name: str) -> str:
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise GraftError(f"device is {name!r} but torch sees no CUDA GPU here; use device=cpu.")
     try:
-        torch.device(name)
+        if torch.device(name).type == "cpu" and name != "cpu":
+            raise GraftError(f"device {name!r}: CPUs have no numbers here; use cpu.")
     except RuntimeError:  # whose message lists every backend that torch has a name for
         raise GraftError(
             f"device {name!r} cannot be used, for torch knows none of this name; use cpu, cuda, cuda:1 or auto."
         ) from None
     try:
-        torch.empty(0, device=name)
+        torch.zeros(1, device=name).item()  # "meta" has shapes alone
     except (RuntimeError, AssertionError, ImportError) as error:
         reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
         raise GraftError(f"device {name!r} cannot be used here ({reason}); use cpu, cuda or auto.") from None
@@ -244,22 +276,20 @@ def load_tensors(model: Transformer, tensors: Mapping[str, Tensor], where: str) 
 
 def fingerprint(tensors: Mapping[str, Tensor], config: ModelConfig, tokenizer: Tokenizer) -> str:
     """sha256 over the stored tensors (name, dtype, shape, bytes), the architecture and the vocabulary."""
+    digest = _begun(config, tokenizer.fingerprint)
+    hash_tensors(digest, tensors)
+    return digest.hexdigest()
+
+
+def _begun(config: ModelConfig, tokenizer: str) -> hashlib._Hash:
+    """The hash before its tensors; `tokenizer` is the fingerprint of one."""
     digest = hashlib.sha256()
     # Only what differs from the defaults: a field that a later version adds does not change the bases of today.
     plain = to_mapping(ModelConfig())
     chosen = {key: value for key, value in to_mapping(config).items() if value != plain[key]}
     digest.update(json.dumps(chosen, sort_keys=True).encode())
-    digest.update(tokenizer.fingerprint.encode())
-    hash_tensors(digest, tensors)
-    return digest.hexdigest()
-
-
-def hash_tensors(digest: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Adds every tensor's name, dtype, shape and bytes to a hash, in the order of their names."""
-    for name in sorted(tensors):
-        tensor = tensors[name].detach().cpu().contiguous()
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.view(torch.uint8).flatten().numpy().tobytes())
+    digest.update(tokenizer.encode())
+    return digest
 
 
 def model_card(document: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from graftmt.data.corpus import UNREADABLE, compressed, decode_line, open_binary
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, DataError
 from graftmt.partial import PartialFile, Position
+from graftmt.places import check_file
 from graftmt.progress import Progress, pace, progress
 from graftmt.translator import LONGEST_BYTES, LongLine, Request, Translation, Translator
 
@@ -109,6 +110,8 @@ def translate_file(translator: Translator, job: FileJob) -> FileResult:
         file.begin(fresh=job.fresh) as position,
     ):
         before = position.lines
+        if file.note:
+            bar.message(file.note)
         if before:
             bar.message(f"{before:,} lines of {job.input} were translated before")
         if not position.finished:
@@ -141,6 +144,7 @@ def translate_file(translator: Translator, job: FileJob) -> FileResult:
 
 def check_output(job: FileJob) -> Path:
     """Where the output really is: a link is followed, for it is the file behind it that gets replaced."""
+    check_file(job.output)
     output = job.output.resolve()
     if output.exists() and not output.is_file():
         raise ConfigError(

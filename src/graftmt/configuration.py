@@ -126,6 +126,12 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where} is {value!r}; expected a mapping.")
         return {str(key): _convert(arguments[1], item, _join(where, str(key))) for key, item in value.items()}
+    if hint is Any:
+        return value
+    if origin is list:
+        if not isinstance(value, list):
+            raise ConfigError(f"{where} is {value!r}; expected a list.")
+        return [_convert(arguments[0], item, f"{where}.{index}") for index, item in enumerate(value)]
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where} is {value!r}; expected a mapping of keys to values.")
@@ -134,7 +140,7 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
         return float(value)
     if hint is float and isinstance(value, str):
         # YAML 1.1 reads 5e-4 as text; people write it everywhere.

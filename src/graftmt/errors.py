@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 
@@ -28,6 +29,15 @@ class CheckpointError(GraftError):
 
 class TrainingError(GraftError):
     """Training that cannot go on, such as a loss that is not finite."""
+
+
+# Controls but for tab and line end, what turns the direction of text, and halves of characters.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: object) -> str:
+    """The text with escapes for what would command a terminal: names, paths and lines may come from anyone."""
+    return _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode(), str(text))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

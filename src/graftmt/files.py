@@ -10,57 +10,49 @@ import re
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from graftmt.errors import GraftError
+from graftmt.folders import check_watched, could_not_write, followed, make_folder, watched
 
-
-def _failed(path: Path, error: OSError) -> GraftError:
-    reason = error.strerror or str(error)
-    return GraftError(
-        f"could not write {path}: {reason}. Nothing that was there before has changed; "
-        "free some space or choose another folder, then run the same command again."
-    )
-
-
-def make_folder(folder: Path) -> None:
-    """The folder, with those that it is in, where it is not there yet."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        file = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
-        purpose = "" if file == folder else f" for {folder}"
-        raise GraftError(f"{file} is a file; a folder is needed{purpose}, choose another name.") from None
+LEFT = re.compile(r"\.(.+)\.(?:\d+|[a-z0-9_]{8})\.tmp")
+"""What a process that was killed may leave of what was to have the name in the middle."""
+MOMENTS = 60.0
 
 
 @contextmanager
 def atomic_file(path: Path, *, tidy: bool = True) -> Iterator[Path]:
     """Yields a temporary file beside `path`; it takes that name when the block ends well, and is removed otherwise.
 
-    Without `tidy` nothing is looked for that a killed process may have left, which takes a listing of the folder.
+    A `path` that is a link is followed. Without `tidy` nothing is looked for that a killed process may have left, which takes a
+    listing of the folder.
     """
+    make_folder(path.parent)
+    path = followed(path)
     with ExitStack() as stack:
         try:
-            make_folder(path.parent)
             if tidy:
                 remove_left(path)
             temporary = stack.enter_context(_own_file(path))
             yield temporary
             _synchronise(temporary)
+            check_watched(path)
             os.replace(temporary, path)
         except OSError as error:
-            raise _failed(path, error) from error
+            raise could_not_write(path, error) from error
 
 
 @contextmanager
 def atomic_folder(path: Path, *, unless: str | None = None) -> Iterator[Path]:
     """The same for a folder: the new one replaces the old one whole; `unless` that has a file of this name, and stays."""
+    make_folder(path.parent)
+    path = followed(path)
     with ExitStack() as stack:
         try:
-            make_folder(path.parent)
             remove_left(path)
             place = stack.enter_context(_own_place(path))
             new = place / "new"
@@ -70,9 +62,10 @@ def atomic_folder(path: Path, *, unless: str | None = None) -> Iterator[Path]:
             for written in new.iterdir():
                 if written.is_file():
                     _synchronise(written)
+            check_watched(path)
             _replace_folder(new, path, unless)
         except OSError as error:
-            raise _failed(path, error) from error
+            raise could_not_write(path, error) from error
 
 
 def _replace_folder(new: Path, path: Path, unless: str | None) -> None:
@@ -143,6 +136,14 @@ def remove_left(path: Path) -> None:
                 _remove_folder(left, path) if found["folder"] else _remove_file(left)
 
 
+def sweep(folder: Path) -> None:
+    """The same for all that is in a folder of ours, by whatever name it was to go."""
+    with suppress(OSError):
+        names = {found[1] for name in os.listdir(folder) if (found := LEFT.fullmatch(name))}
+        for name in sorted(names):
+            remove_left(folder / name)
+
+
 def _remove_file(left: Path) -> None:
     # Opened to write, though nothing is written: otherwise NFS gives no lock.
     with left.open("r+b") as handle:
@@ -151,10 +152,27 @@ def _remove_file(left: Path) -> None:
 
 
 def _remove_folder(left: Path, path: Path) -> None:
+    if not (left / "lock").exists():
+        _remove_begun(left)
+        return
     with (left / "lock").open("r+b") as handle:
         if not _lock(handle):
             return
         _clear(left, path)
+    left.rmdir()
+
+
+def _remove_begun(left: Path) -> None:
+    """Of a process that was killed before it had the lock: nothing is in it but the file that was to become the lock.
+
+    Only an old one: a process that is alive takes moments to get there.
+    """
+    if time.time() - left.stat().st_mtime < MOMENTS or not set(os.listdir(left)) <= {"unlocked"}:
+        return
+    with suppress(FileNotFoundError), (left / "unlocked").open("r+b") as handle:
+        if not _lock(handle):
+            return
+        (left / "unlocked").unlink()
     left.rmdir()
 
 
@@ -194,18 +212,26 @@ def _synchronise(path: Path) -> None:
 
 
 @contextmanager
-def exclusive(folder: Path, what: str) -> Iterator[None]:
+def exclusive(folder: Path, what: str, *, stays: bool = False) -> Iterator[None]:
     """Holds `folder` for this process alone; a second one is told so instead of spoiling the work of the first.
 
-    Where there are no locks, nobody is told, and the work goes on.
+    Where there are no locks, nobody is told, and the work goes on. The folder is `watched`.
     """
     make_folder(folder)
-    with (folder / ".lock").open("w") as handle:
+    with _opened(folder / ".lock", "w") as handle:
         try:
             _lock(handle)
         except BlockingIOError:
             raise GraftError(f"{what} {folder} is in use by another process; wait for it, or use another folder.") from None
-        yield  # the lock goes with the file handle, also when the process is killed
+        with watched(folder, stays=stays):
+            yield  # the lock goes with the file handle, also when the process is killed
+
+
+def _opened(path: Path, mode: str) -> IO[Any]:
+    try:
+        return path.open(mode)
+    except OSError as error:
+        raise could_not_write(path, error) from error
 
 
 @contextmanager
@@ -215,7 +241,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     With `wait` it is True, sooner or later.
     """
     make_folder(path.parent)
-    with path.open("a") as handle:
+    with _opened(path, "a") as handle:
         try:
             locked = _lock(handle, wait=wait)
         except BlockingIOError:

@@ -5,8 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
+
+from graftmt.errors import printable
+
+
+def say(text: str) -> None:
+    """A line for people, on standard error. Where nobody can read it any more, the work goes on."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 class Progress(Protocol):
@@ -36,7 +44,7 @@ class PlainProgress:
         self.message(f"{self.title}: {done:,}{total}{'  ' + note if note else ''}")
 
     def message(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        say(text)
 
 
 class SilentProgress:
@@ -58,22 +66,22 @@ class BarProgress:
         from rich.progress import Progress as RichProgress
 
         self.bar = RichProgress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )
-        self.task = self.bar.add_task(title, total=total or None, note="")
+        self.task = self.bar.add_task(printable(title), total=total or None, note="")
 
     def update(self, done: int, note: str = "") -> None:
-        self.bar.update(self.task, completed=done, note=note)
+        self.bar.update(self.task, completed=done, note=printable(note))
 
     def message(self, text: str) -> None:
-        self.bar.console.print(text, highlight=False, markup=False)
+        self.bar.console.print(printable(text), highlight=False, markup=False)
 
 
 @contextmanager

@@ -202,8 +202,29 @@ def test_partners_that_cannot_be_chosen(
 def test_a_partner_without_any_pair_is_an_error_where_it_was_asked_for(tmp_path: Path, open_corpus: Open) -> None:
     folder = write(tmp_path / "data", {**pair(), "fr": [""] * 200})
     assert open_corpus(folder, partners=["all"]).partners == ("en",)
-    with pytest.raises(DataError, match="text both in fr and in el; leave fr out of --with"):
+    with pytest.raises(DataError, match=r"text both in fr and in el .*; leave fr out of --with"):
         open_corpus(folder, partners=["en", "fr"])
+
+
+def test_text_of_digits_alone_is_called_that(tmp_path: Path, open_corpus: Open) -> None:
+    digits = [f"{number} {number * 7}" for number in range(200)]
+    folder = write(tmp_path / "data", {"el": digits, "en": sentences("en")})
+    with pytest.raises(DataError, match=r"both in el and in en are of digits alone .*data"):
+        open_corpus(folder)
+    words = [*sentences("el")[:100], *digits[:100]]  # with French only where there are digits
+    folder = write(tmp_path / "data", {"el": words, "en": sentences("en"), "fr": [""] * 100 + sentences("fr")[:100]})
+    assert open_corpus(folder).partners == ("en",)
+    with pytest.raises(DataError, match=r"both in fr and in el are of digits alone"):
+        open_corpus(folder, partners=["en", "fr"])
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/evil", "el/..", "\x1b[31m", "el\n", "", "x" * 41])
+def test_new_languages_need_names(tmp_path: Path, open_corpus: Open, name: str) -> None:
+    with pytest.raises(LanguageError):
+        open_corpus(write(tmp_path / "data", pair()), new=[name])
+    with pytest.raises((LanguageError, DataError)):
+        open_corpus(f"{name}={tmp_path}/data/train.el.txt", f"en={tmp_path}/data/train.en.txt")
+    assert not (tmp_path / "run").exists()
 
 
 # Splits that are there

@@ -19,7 +19,7 @@ from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import exclusive
 from graftmt.packs import load_pack
-from graftmt.packs.storage import kind_of
+from graftmt.packs.card import kind_of
 from graftmt.training import Stopped
 from graftmt.translator import Translator
 

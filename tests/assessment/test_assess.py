@@ -99,10 +99,12 @@ def test_a_translation_that_is_missing_or_cut_short_is_made_again(assessed, tmp_
     (tmp_path / "test.en-xa.txt").unlink()
     whole = (tmp_path / "test.xb-xc.txt").read_text(encoding="utf-8")
     (tmp_path / "test.xb-xc.txt").write_text(whole[: len(whole) // 2], encoding="utf-8")
+    damaged = (tmp_path / "test.xc-xb.txt").read_text(encoding="utf-8")
+    (tmp_path / "test.xc-xb.txt").write_text(damaged.replace("а", "о"), encoding="utf-8")  # as long as before
     (tmp_path / "scores" / "test.xa-en.json").write_text("{", encoding="utf-8")
     translated.clear()
     assessed(tmp_path)
-    assert translated == [["en-xa", "xb-xc"]]
+    assert translated == [["en-xa", "xb-xc", "xc-xb"]]
     assert read(tmp_path) == before
 
 
@@ -160,7 +162,7 @@ def test_fresh_starts_over_and_leaves_other_files_alone(assessed, tmp_path: Path
 def test_a_folder_of_others_stays_as_it_is(assessed, tmp_path: Path, translated: list, name: str, fresh: bool) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text('{"accuracy": 1}', encoding="utf-8")
-    with pytest.raises(GraftError, match=f"{tmp_path} is not empty and no evaluation; choose a new folder"):
+    with pytest.raises(GraftError, match=f"{tmp_path} is not empty and not an evaluation .* stays as it is"):
         assessed(tmp_path, "en-xa,xa-en", fresh=fresh)
     assert (tmp_path / name).read_text(encoding="utf-8") == '{"accuracy": 1}'
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
@@ -170,7 +172,7 @@ def test_a_folder_of_others_stays_as_it_is(assessed, tmp_path: Path, translated:
 @pytest.mark.parametrize("fresh", [False, True])
 def test_a_corpus_stays_one(assessed, tmp_path: Path, toy_corpus: Path, fresh: bool) -> None:
     corpus = Path(shutil.copytree(toy_corpus, tmp_path / "corpus"))
-    with pytest.raises(GraftError, match="is not empty and no evaluation"):
+    with pytest.raises(GraftError, match="is not empty and not an evaluation"):
         assessed(corpus, "en-xa", corpus=corpus, fresh=fresh)
     assert {path.name for path in corpus.iterdir()} == {path.name for path in toy_corpus.iterdir()}
 

@@ -11,15 +11,13 @@ import pytest
 
 from graftmt.augmentation.back_translation import (
     BackTranslator,
-    Chunk,
     Teacher,
-    Work,
     back_translate,
-    differences,
     is_copy,
     missing_chunks,
     search_options,
 )
+from graftmt.augmentation.chunks import Chunk, Work, differences
 from graftmt.augmentation.engines import LOCAL
 from graftmt.augmentation.plan import Plan, Spec, make_plan
 from graftmt.data import Corpus
@@ -164,7 +162,7 @@ def test_other_work_is_refused_with_what_differs(tmp_path: Path) -> None:
     facts = {"beam": 1, "teacher": {"fingerprint": "a" * 64}, "text": {"train.en": "1", "train.el": "2"}}
     work.begin(facts)
     work.begin(facts)
-    (tmp_path / ".fr-000000.json.123.tmp").write_text("half")
+    (tmp_path / ".fr-000000.json.123456789012.tmp").write_text("half")
     work.begin(facts)
     assert not list(tmp_path.glob("*.tmp")) and not list(tmp_path.glob(".*.tmp"))
     changed = {"beam": 5, "teacher": {"fingerprint": "b" * 64}, "text": {"train.en": "3"}}

@@ -19,7 +19,7 @@ import pytest
 from graftmt.augmentation import AugmentOptions, Engine, augment, augment_training
 from graftmt.augmentation import run as run_module
 from graftmt.augmentation.assembly import DROPPED
-from graftmt.augmentation.back_translation import Translated
+from graftmt.augmentation.chunks import Translated
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import DataError, GraftError, LanguageError
@@ -363,7 +363,7 @@ def test_a_result_with_something_else_in_it_is_not_replaced(options: AugmentOpti
     with pytest.raises(GraftError, match="holds what is to be read"):
         quietly(replace(options, train=(str(options.output),), fresh=True))
     (options.output / "notes.md").write_text("mine", encoding="utf-8")
-    with pytest.raises(GraftError, match=r"more than a corpus made here \(notes\.md\)"):
+    with pytest.raises(GraftError, match=r"other things in it \(notes\.md\)"):
         quietly(replace(options, fresh=True))
     assert (options.output / "notes.md").read_text(encoding="utf-8") == "mine"
 

@@ -92,7 +92,7 @@ def test_a_file_is_no_folder_for_scores(evaluate, tmp_path: Path) -> None:
     (tmp_path / "clean.el").touch()
     result = evaluate("-d", "en-xa", "-n", "1", "-o", str(tmp_path / "clean.el"))
     assert result.code == 1
-    assert result.stderr.endswith("clean.el is a file; a folder is needed, choose another name.\n")
+    assert "clean.el is a file" in result.stderr
 
 
 @pytest.mark.parametrize("fresh", [[], ["--fresh"]])
@@ -102,7 +102,7 @@ def test_a_corpus_is_no_folder_for_scores(evaluate, tmp_path: Path, toy_corpus: 
     before = sorted(path.name for path in corpus.iterdir())
     result = evaluate("-c", str(corpus), "-d", "en-xa", "-n", "1", "-o", str(corpus), *fresh)
     assert (result.code, result.stdout) == (1, "")
-    assert result.stderr == f"graftmt: {corpus} is not empty and no evaluation; choose a new folder.\n"
+    assert f"graftmt: {corpus} is not empty and not an evaluation" in result.stderr
     assert sorted(path.name for path in corpus.iterdir()) == before
 
 

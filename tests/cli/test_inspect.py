@@ -139,7 +139,7 @@ def test_a_damaged_checkpoint_is_told_with_a_way_out(graftmt, grafted, tmp_path:
         path.write_text("{", encoding="utf-8")
     result = graftmt("inspect", str(run))
     assert (result.code, result.stdout) == (1, "")
-    assert "There is no earlier checkpoint: restore" in result.stderr
+    assert "state.json is damaged" in result.stderr
     assert "or start over in another folder." in result.stderr
 
 

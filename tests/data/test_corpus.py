@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,8 +163,46 @@ def test_files_that_are_no_language_are_left_alone(tmp_path: Path) -> None:
         "train.de.txt.bak",
     ):
         (tmp_path / name).write_bytes(to_bytes(LINES))
-    (tmp_path / "train.fr.txt").mkdir()
     assert Corpus.open(tmp_path, "train").languages == ("en",)
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path.parent)  # a socket's name may not be long
+        listener.bind(path.name)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (Path.mkdir, "folder"),
+        (os.mkfifo, "pipe"),
+        (make_socket, "socket"),
+        (lambda path: path.symlink_to("/dev/null"), "device"),
+        (lambda path: path.symlink_to("nowhere"), "not there"),
+    ],
+)
+@pytest.mark.parametrize("name", ["train.fr.txt", "train.fr", "train.fr.txt.gz"])
+def test_what_is_no_file_is_named_and_not_left_out(tmp_path: Path, make: Callable[[Path], None], kind: str, name: str) -> None:
+    (tmp_path / "train.en.txt").write_bytes(to_bytes(LINES))
+    make(tmp_path / name)
+    with pytest.raises(DataError, match=rf"{name} is .*{kind}"):
+        Corpus.open(tmp_path, "train")
+
+
+def test_two_files_for_a_language_are_both_named(tmp_path: Path) -> None:
+    for name in ("train.en.txt", "train.fr.txt", "train.fr.txt.gz"):
+        (tmp_path / name).write_bytes(COMPRESSIONS[".gz" if name.endswith("gz") else ""](to_bytes(LINES)))
+    with pytest.raises(DataError, match=r"train\.fr\.txt and train\.fr\.txt\.gz"):
+        Corpus.open(tmp_path, "train")
+
+
+@pytest.mark.parametrize("language", ["en~", "a b", "\x1b[31m", "-x", "é", "x" * 41, ""])
+def test_a_file_whose_name_cannot_name_a_language_is_an_error(tmp_path: Path, language: str) -> None:
+    (tmp_path / "train.en.txt").write_bytes(to_bytes(LINES))
+    (tmp_path / f"train.{language}.txt").write_bytes(to_bytes(LINES))
+    with pytest.raises(LanguageError, match="cannot name a language"):
+        Corpus.open(tmp_path, "train")
 
 
 def test_an_empty_line_is_a_missing_translation_and_keeps_its_place(write_corpus: Callable[..., Corpus]) -> None:

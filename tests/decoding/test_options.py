@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -19,6 +20,22 @@ def test_the_defaults_are_the_papers() -> None:
 def test_impossible_options(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="must be"):
         SearchOptions(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("length_penalty", math.nan),
+        ("length_penalty", math.inf),
+        ("length_penalty", -1e9),
+        ("beam", 100_000),
+        ("length_ratio", math.nan),
+        ("length_ratio", math.inf),
+    ],
+)
+def test_numbers_that_would_give_nonsense_or_take_all_memory(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        SearchOptions(**{name: value})
 
 
 def test_limits_grow_with_the_source_up_to_the_maximum() -> None:

@@ -17,6 +17,7 @@ from sacrebleu.significance import PairedTest
 
 from graftmt.errors import DataError
 from graftmt.experiments import definitions
+from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.jobs import Job, in_order
 from graftmt.experiments.paper import OURS, ROWS
 from graftmt.experiments.planning import Plan, Request, make_plan
@@ -29,7 +30,7 @@ from graftmt.experiments.reporting.markdown import markdown_table
 from graftmt.experiments.reporting.selection import select_results
 from graftmt.experiments.scheduling import run_experiments
 from graftmt.experiments.settings import Places, pack_config
-from graftmt.experiments.workshop import RunOptions
+from graftmt.experiments.store import Store
 from graftmt.packs.parts import resolve
 from graftmt.packs.recipe import Recipe
 from graftmt.training.pack_directions import scoped_directions
@@ -154,8 +155,8 @@ def test_scoped_packs_are_composed_without_what_is_for_english(
         ],
         profile,
     )
-    options = RunOptions(output=tmp_path, corpus=graft_corpus, bases={4: graft_base()}, quiet=True)
-    outcome = run_experiments(profile, Plan(rows=(), jobs=jobs), options, say=lambda text: None)
+    store = Store(Addresses(profile, tmp_path, graft_corpus, {4: graft_base()}))
+    outcome = run_experiments(store, Plan(rows=(), jobs=jobs), quiet=True, say=lambda text: None)
     assert outcome.failed == {}
     found = results(tmp_path)
     both = [found[f"compose-{pair}-el-uk-seed1"] for pair in ("103+113", "101+115")]

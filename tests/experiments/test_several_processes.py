@@ -370,7 +370,7 @@ def test_after_a_training_that_a_signal_stopped_nobody_is_waited_for(
     sleepers: None, graftmt, arguments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped = scheduling.Outcome(stopped="stopped by SIGTERM", exit_code=143)
-    monkeypatch.setattr(scheduling, "run_experiments", lambda *given: stopped)
+    monkeypatch.setattr(scheduling, "run_experiments", lambda *given, **named: stopped)
     monkeypatch.setattr(Team, "wait", lambda self, say: pytest.fail("it waits"))
     result = graftmt(*arguments(tmp_path / "out", "--tables", "1", "--rows", "4", "--processes", "2"))
     assert result.code == 143

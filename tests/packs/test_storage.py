@@ -255,19 +255,35 @@ def test_whatever_byte_changes_a_pack_is_refused_or_the_same(
         ({"languages": [7]}, "languages"),
         ({"languages": []}, "languages"),
         ({"codes": [None]}, "codes"),
-        ({"codes": ["en"]}, "embedding.weight has shape"),
+        ({"codes": ["en"]}, "changed or damaged"),
+        ({"codes": ["en", "en"]}, "codes"),
+        ({"languages": ["../../evil"]}, "'../../evil' cannot name a language"),
+        ({"languages": ["el\u001b[31m"]}, "cannot name a language"),
+        ({"codes": ["/etc"]}, "'/etc' cannot name a language"),
+        ({"languages": "el"}, "languages is 'el'"),
+        ({"languages": {"el": 1}}, "languages"),
         ({"recipe": "embed + dec-last-layer"}, "has unexpected tensors"),
         ({"recipe": "embed + dec-last-layer + enc-adapters-first(4)"}, "lacks tensors"),
         ({"recipe": RECIPE + " + code:learned:fr"}, "changed or damaged"),
         ({"recipe": "embed + dec-lst-layer"}, "did you mean"),
         ({"side": "source"}, "source pack"),
-        ({"side": "middle"}, "a side"),
+        ({"side": "middle"}, "side is 'middle'"),
+        ({"side": ["source"]}, "side"),
+        ({"base": 7}, "base is 7"),
+        ({"base": "x" * 64}, "base is"),
+        ({"fingerprint": "0"}, "fingerprint is '0'"),
+        ({"dtype": ["fp32"]}, "dtype"),
+        ({"bytes": "many"}, "bytes"),
         ({"base": "0" * 64}, "changed or damaged"),
         ({"fingerprint": "0" * 64}, "changed or damaged"),
         ({"code_placement": "decoder"}, "changed or damaged"),
         ({"code_placement": "nowhere"}, "code_placement"),
-        ({"card": None, "languages": None}, "lacks languages, card"),
+        ({"card": None, "languages": None}, "languages, card missing"),
         ({"architecture": {"model_dim": "wide"}}, "architecture"),
+        ({"architecture": []}, "architecture"),
+        ({"architecture": {"encoder_layers": 200_000_000}}, "encoder_layers is 200000000"),
+        ({"architecture": {"norm_epsilon": float("nan")}}, "norm_epsilon"),
+        ({"recipe": " + ".join(["embed", *(f"enc-layer-{number}" for number in range(1, 20_000))])}, "recipe"),
         ({"architecture": {"no_such_key": 1}}, "no_such_key"),
     ],
 )
@@ -293,8 +309,10 @@ def test_a_document_that_is_none_is_refused(folder: Path, content: bytes) -> Non
         (lambda tensors: tensors.update({"code.weight": torch.ones(1, 17)}), "code.weight has shape (1, 17)"),
         (lambda tensors: tensors.update({"code.weight": torch.ones(1, 16, dtype=torch.int32)}), "code.weight"),
         (lambda tensors: tensors.update({"code.weight": torch.ones(1, 16)}), "fingerprint"),
+        (lambda tensors: tensors["code.weight"][0, 3:4].fill_(float("nan")), "code.weight has numbers that are not finite"),
+        (lambda tensors: tensors["embedding.weight"][-1, -1:].fill_(float("inf")), "embedding.weight has numbers"),
     ],
-    ids=["missing", "no embedding", "extra", "misshapen", "whole numbers", "other"],
+    ids=["missing", "no embedding", "extra", "misshapen", "whole numbers", "other", "nan", "inf"],
 )
 def test_tensors_that_do_not_fit_are_named(folder: Path, change: Callable[..., Any], words: str) -> None:
     change_tensors(folder, change)
@@ -327,7 +345,6 @@ def test_an_unknown_precision_is_an_error(stored: Path) -> None:
 
 
 def test_saving_replaces_a_pack_whole(base: Base, make_pack: Callable[..., Pack], folder: Path, archive: Path) -> None:
-    (folder / "stray.txt").write_text("left over", encoding="utf-8")
     new = make_pack(base, "source")
     for path in (folder, archive):
         mark = save_pack(new, path, base.model.config)
@@ -397,12 +414,18 @@ def test_a_pack_takes_the_place_of_a_pack_and_of_nothing_else(folder: Path, base
     (tmp_path / "full" / "work.txt").write_text("kept", encoding="utf-8")
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     (tmp_path / "folder.graftpack").mkdir()
-    for name in ("full", "file", "folder.graftpack"):
-        with pytest.raises(GraftError, match=r"is there already, a \w+ that is no pack; it stays as it is"):
+    for name, why in (("full", "not empty and not a pack"), ("file", "is a file"), ("folder.graftpack", "is a folder")):
+        with pytest.raises(GraftError, match=why):
             save_pack(pack, tmp_path / name, config)
     assert (tmp_path / "full" / "work.txt").read_text(encoding="utf-8") == "kept"
     with pytest.raises(GraftError, match="is no folder"):
         save_pack(pack, tmp_path / "file" / "pack", config)
+    mixed = Path(shutil.copytree(folder, tmp_path / "mixed"))
+    (mixed / "notes.txt").write_text("kept", encoding="utf-8")
+    for place, why in ((mixed, r"other things in it \(notes\.txt\)"), (folder / "inside", "which is a pack")):
+        with pytest.raises(GraftError, match=why):
+            save_pack(pack, place, config)
+    assert (mixed / "notes.txt").is_file() and not (folder / "inside").exists()
     (tmp_path / "empty").mkdir()
     for name in ("empty", "empty", "new/deep", "one.graftpack", "one.graftpack"):
         save_pack(pack, tmp_path / name, config)

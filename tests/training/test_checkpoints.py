@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import resource
 import shutil
 import sys
@@ -31,56 +30,92 @@ def listing(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("damage", [truncate, lambda path: path.write_bytes(b""), Path.unlink], ids=["half", "empty", "gone"])
+def flip(path: Path) -> None:
+    """Damage of the same length, in the middle of the file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    path.write_bytes(content)
+
+
+DAMAGE = {"half": truncate, "empty": lambda path: path.write_bytes(b""), "gone": Path.unlink, "flipped": flip}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 @pytest.mark.parametrize("file", FILES)
-def test_a_damaged_checkpoint_is_named_with_the_way_to_go_on(
+def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one_and_names_both(
     stopped_copy: Path, short_config, train, file: str, damage: Callable[[Path], object]
 ) -> None:
     latest, previous = "stage1-step00000012", "stage1-step00000010"
-    damage(stopped_copy / "checkpoints" / latest / file)
-    before = listing(stopped_copy / "checkpoints")
-    with pytest.raises(GraftError) as caught:
-        train(short_config(stopped_copy))
-    message = str(caught.value)
-    assert f"{latest}/{file}" in message
-    assert f"checkpoint before it, {previous}" in message
-    assert re.search(rf"delete \S+{latest} and give the same command again", message)
-    assert listing(stopped_copy / "checkpoints") == before
+    damaged = stopped_copy / "checkpoints" / latest
+    damage(damaged / file)
+    before = listing(damaged)
+    said = train(short_config(stopped_copy), minutes=0)
+    assert f"{latest}/{file}" in said[0] and f"damaged-1-{latest}" in said[0]
+    assert f"going on from {previous}" in said
+    assert listing(stopped_copy / "checkpoints" / f"damaged-1-{latest}") == before  # kept, under another name
 
 
-def test_following_the_advice_the_run_ends_as_if_nothing_had_happened(
+def test_past_a_damaged_checkpoint_the_run_ends_as_if_nothing_had_happened(
     stopped_copy: Path, short_config, train, same_result: Callable[[Path], None]
 ) -> None:
-    damaged = stopped_copy / "checkpoints" / "stage1-step00000012"
-    truncate(damaged / "optimizer.safetensors")
-    with pytest.raises(CheckpointError):
-        train(short_config(stopped_copy))
-    shutil.rmtree(damaged)
+    flip(stopped_copy / "checkpoints" / "stage1-step00000012" / "optimizer.safetensors")
     assert "going on from stage1-step00000010" in train(short_config(stopped_copy))
+    shutil.rmtree(stopped_copy / "checkpoints" / "damaged-1-stage1-step00000012")
     same_result(stopped_copy)
 
 
-def test_the_advice_passes_over_an_earlier_checkpoint_that_is_damaged_too(stopped_copy: Path, short_config, train) -> None:
+def test_without_a_whole_checkpoint_the_run_does_not_start_over_unasked(stopped_copy: Path, short_config, train) -> None:
     for step in (10, 12):
         truncate(stopped_copy / "checkpoints" / f"stage1-step{step:08d}" / "model.safetensors")
+    before = listing(stopped_copy / "checkpoints")
     with pytest.raises(CheckpointError, match=r"no earlier checkpoint: restore \S+stage1-step00000012 .* --fresh"):
         train(short_config(stopped_copy))
+    assert listing(stopped_copy / "checkpoints") == before
+
+
+def test_checkpoints_of_earlier_versions_have_no_checksums_and_are_read(
+    stopped_copy: Path, short_config, train, same_result: Callable[[Path], None]
+) -> None:
+    for path in stopped_copy.glob("checkpoints/*/checksums.json"):
+        path.unlink()
+    (stopped_copy / "run.json").unlink()
+    assert "going on from stage1-step00000012" in train(short_config(stopped_copy))
+    same_result(stopped_copy)
 
 
 def test_a_damaged_best_checkpoint_is_named(tmp_path: Path, uninterrupted: Path, short_config, train) -> None:
     run = Path(shutil.copytree(uninterrupted, tmp_path / "run"))
-    truncate(run / "checkpoints" / "stage2-best" / "model.safetensors")
-    with pytest.raises(CheckpointError, match=r"stage2-best/model\.safetensors is truncated .* --fresh"):
+    flip(run / "checkpoints" / "stage2-best" / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"stage2-best/model\.safetensors is truncated or damaged .* --fresh"):
         train(short_config(run))
 
 
-def test_a_state_with_keys_missing_is_damaged(stopped_copy: Path, short_config, train) -> None:
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda document: document["state"].pop("target_tokens"), "target_tokens"),
+        (lambda document: document.update(state=[]), "state"),
+        (lambda document: document.update(config="no"), "config"),
+        (lambda document: document.update(data=7), "data"),
+        (lambda document: document["state"].update(step=-1), "step"),
+        (lambda document: document["state"].update(step="12"), "state.step"),
+        (lambda document: document["state"].update(stage=9), "state.stage"),
+        (lambda document: document["state"].update(validations={}), "validations"),
+        (lambda document: document["state"].update(validations=[7]), "validations"),
+        (lambda document: document["state"].update(validations=[{"stage": 0, "step": 8, "watched": 7}]), "validations"),
+    ],
+)
+def test_a_state_that_cannot_be_is_damaged_also_without_checksums(
+    stopped_copy: Path, short_config, train, change: Callable[[dict[str, Any]], object], named: str
+) -> None:
     path = stopped_copy / "checkpoints" / "stage1-step00000012" / "state.json"
+    (path.parent / "checksums.json").unlink()
     document = json.loads(path.read_text(encoding="utf-8"))
-    del document["state"]["target_tokens"]
+    change(document)
     path.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"state\.json is damaged \(keys target_tokens\).* delete "):
-        train(short_config(stopped_copy))
+    said = train(short_config(stopped_copy), minutes=0)
+    assert "stage1-step00000012/state.json is damaged" in said[0] and named in said[0]
+    assert "going on from stage1-step00000010" in said
 
 
 def test_another_configuration_is_refused_with_what_differs(stopped_copy: Path, short_config, train) -> None:

@@ -233,6 +233,6 @@ def test_what_lies_where_the_base_goes_is_said_before_training(stopped_copy: Pat
     (stopped_copy / "base").mkdir()
     (stopped_copy / "base" / "thesis.txt").write_text("all of it", encoding="utf-8")
     before = (stopped_copy / "log.jsonl").read_bytes()
-    with pytest.raises(GraftError, match="not empty and no base"):
+    with pytest.raises(GraftError, match=r"base is not empty and not a base \(thesis\.txt\)"):
         train(short_config(stopped_copy))
     assert (stopped_copy / "log.jsonl").read_bytes() == before

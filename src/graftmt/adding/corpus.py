@@ -20,6 +20,7 @@ from graftmt.data.corpus import check_equal_lengths, find_files, segmented
 from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import atomic_folder, read_json, write_json
+from graftmt.text.languages import check_language_names
 
 FORMAT = 1
 FEWEST_LINES = 20
@@ -88,9 +89,7 @@ def open_add_corpus(
     paired = tuple(partner for partner in chosen if usable_lines(hashes, partner, new).any())
     if paired != chosen and tuple(partners or ()) != ("all",):
         missing = next(partner for partner in chosen if partner not in paired)
-        raise DataError(
-            f"no line of {source.folder} has text both in {missing} and in {' or '.join(new)}; leave {missing} out of --with."
-        )
+        raise _no_pairs(source, missing, new, f"leave {missing} out of --with")
     if valid_split:
         return AddCorpus(source, valid_split, test_split, paired, tuple(new), held_out=False)
     folder = _hold_out(source, hashes, new, paired, work / "data", seed, held_out_lines)
@@ -128,6 +127,7 @@ def usable_lines(hashes: Hashes, language: str, others: Sequence[str]) -> NDArra
 
 
 def _check_new(new: Sequence[str], base_languages: Sequence[str]) -> None:
+    check_language_names(new, "languages to add")
     if not new or len(set(new)) < len(new):
         raise LanguageError(f"languages to add: got {', '.join(new) or 'none'}; expected one or several, each once.")
     for language in new:
@@ -197,10 +197,18 @@ def _hashes_of_pairs(corpus: Corpus, new: Sequence[str], partners: Sequence[str]
 def _check_pairs(corpus: Corpus, hashes: Hashes, new: Sequence[str], partners: Sequence[str]) -> None:
     for language in new:
         if not usable_lines(hashes, language, partners).any():
-            raise DataError(
-                f"no {corpus.split} line has text both in {language} and in {' or '.join(partners)} "
-                f"({corpus.folder}); line i of each file must be the same segment."
-            )
+            raise _no_pairs(corpus, language, partners, "line i of each file must be the same segment")
+
+
+def _no_pairs(corpus: Corpus, language: str, others: Sequence[str], advice: str) -> DataError:
+    """No line can be used in both: there is none, or those there are say nothing but numbers."""
+    both = f"both in {language} and in {' or '.join(others)}"
+    if usable_lines(_hashes_of_pairs(corpus, [language], others), language, others).any():
+        return DataError(
+            f"the {corpus.split} lines that have text {both} are of digits alone ({corpus.folder}); there is no language to be "
+            "learned from them. Give text in words."
+        )
+    return DataError(f"no {corpus.split} line has text {both} ({corpus.folder}); {advice}.")
 
 
 def _hold_out(

@@ -13,7 +13,8 @@ from graftmt.adding.estimate import duration
 from graftmt.adding.examination import Examination
 from graftmt.adding.request import AddOptions
 from graftmt.augmentation import AugmentOptions, Plan, Spec, Teacher, augment_training, make_plan
-from graftmt.augmentation.back_translation import BackTranslator, Chunk, search_options
+from graftmt.augmentation.back_translation import BackTranslator, search_options
+from graftmt.augmentation.chunks import Chunk
 from graftmt.augmentation.run import choose_languages
 from graftmt.base import Base
 from graftmt.errors import ConfigError

@@ -17,7 +17,10 @@ from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack
 from graftmt.packs.pack import has_code_choice
-from graftmt.packs.storage import check_place, check_unclaimed
+from graftmt.packs.storage import check_place as check_pack_place
+from graftmt.packs.storage import check_unclaimed
+from graftmt.places import RUNS, check_place
+from graftmt.text.languages import check_language_names
 from graftmt.training import PackConfig
 from graftmt.training.configuration import check_seed
 from graftmt.training.pack_directions import with_scoped_stage
@@ -82,6 +85,7 @@ class AddOptions:
     quiet: bool = False
 
     def __post_init__(self) -> None:
+        check_language_names(self.languages, "languages to add")
         check_numbers(self, "at least 1", one_or_more, "steps", "merges", "test_lines")
         check_seed(self)
 
@@ -118,9 +122,11 @@ def check_early(options: AddOptions, base: Base) -> Pack | None:
             raise ConfigError(f"{str(error).removesuffix('.')}; or none.") from None
     elif options.teacher is not None and not _augments_by_default(options, base, parent):
         raise ConfigError(TEACHER_ALONE)
+    run = run_folder(options, parent)
+    check_place(run, RUNS["pack"])
     if options.output is not None:
-        check_place(options.output)
-        check_unclaimed(options.output, packs_of_run(run_folder(options, parent)))
+        check_pack_place(options.output)
+        check_unclaimed(options.output, packs_of_run(run))
     for override in options.overrides:
         key = override.partition("=")[0].strip()
         if key in ("run", "languages", "side", "recipe", "parent", "codes_from", "data.partners"):

@@ -32,7 +32,9 @@ from graftmt.base import Base, choose_device, world_size
 from graftmt.configuration import differences, to_mapping
 from graftmt.errors import ConfigError, GraftError
 from graftmt.files import exclusive
+from graftmt.folders import make_folder, watched
 from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
+from graftmt.places import begin_run
 from graftmt.training import PackConfig, train_pack
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, as_today, way_out
 from graftmt.training.configuration import MAY_CHANGE
@@ -209,8 +211,9 @@ def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say, 
         return
     folder = run_folder(options, parent)
     if first and folder.exists():
-        with exclusive(folder, "the run"):
-            pass  # another process may be writing here: better to hear of it now
+        with exclusive(folder, "the run"):  # another process may be writing here: better to hear of it now
+            if not options.fresh:
+                Checkpoints(folder / "checkpoints", 1).settle(say)
     if options.fresh and folder.exists():
         if options.parent is not None and options.parent.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(f"--fresh would move the pack to continue, {options.parent}, aside; choose another --run.")
@@ -221,8 +224,12 @@ def work_folder(options: AddOptions, parent: Pack | None, base: Base, say: Say, 
                 plan_more_text(corpus, resolved, base, Path(temporary), timed=False)
         move_aside(folder, say)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    if first:
+        make_folder(folder)
+        begin_run(folder, "pack")
     try:
-        yield folder
+        with watched(folder):
+            yield folder
     except GraftError:
         if first and missing:
             remove_untrained(folder, missing[1:])
@@ -365,7 +372,7 @@ def give_verdict(result: AddResult, options: AddOptions, base: Base, parent: Pac
     """Scores the pack on held-out text, the one it continues too, and stores what was found on its card."""
     assert result.pack is not None
     split = result.corpus.test or result.corpus.valid
-    partners, few = result.pack.card["partners"], result.pack.card["few"]  # of a pack gone on with, those of before too
+    partners, few = result.pack.partners, result.pack.few  # of a pack gone on with, those of before too
     if result.corpus.augmentation is not None:
         result.pack.card["augmentation"] = result.corpus.augmentation
 

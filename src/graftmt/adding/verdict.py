@@ -12,7 +12,7 @@ from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.packs import Pack
-from graftmt.packs.storage import kind_of
+from graftmt.packs.card import kind_of
 from graftmt.progress import progress
 from graftmt.translator import Translator
 

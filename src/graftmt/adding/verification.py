@@ -10,11 +10,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from graftmt.base import Base, hash_tensors, parameters
+from graftmt.base import Base, parameters
 from graftmt.data import Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack
+from graftmt.tensor_files import hash_tensors
 from graftmt.text.vocabulary import FIRST_PIECE_ID
 from graftmt.translator import Request, Translator
 

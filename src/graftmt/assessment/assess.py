@@ -100,19 +100,21 @@ def assess(translator: Translator, corpus: Corpus, options: AssessOptions) -> As
     as_scored = {one.direction: _as_scored(one, unspaced) for one in found}
     with ExitStack() as stack:
         if folder is not None:
-            stack.enter_context(exclusive(folder.path, "the evaluation in"))
+            stack.enter_context(exclusive(folder.path, "the evaluation in", stays=True))
             folder.begin(facts, options.directions, fresh=options.fresh)
             folder.store_lines({name: _unspaced(lines, name in unspaced) for name, lines in texts.items()})
         scoring = stack.enter_context(scorer(judge, sum(len(one.numbers) for one in found)))
         work = _Work(folder, judge, tokenizers, signatures, scoring)
-        missing = []
+        missing, notes = [], []
         for one in found:
             before = None if folder is None else folder.read_translations(one.direction, len(one.numbers))
             if before is None:
                 missing.append(one)
+                if folder is not None and (path := folder.translation(one.direction)).exists():
+                    notes.append(f"{path} is not what was stored there: it is translated again")
             else:
                 work.score(as_scored[one.direction], before)
-        for direction, hypotheses in _translate(translator, missing, options, len(found)):
+        for direction, hypotheses in _translate(translator, missing, options, len(found), notes):
             work.translated(as_scored[direction], _unspaced(hypotheses, direction.target in unspaced))
         scored = work.all(options.directions)
     return Assessment(
@@ -130,12 +132,14 @@ def assess(translator: Translator, corpus: Corpus, options: AssessOptions) -> As
 
 
 def _translate(
-    translator: Translator, missing: Sequence[DirectionLines], options: AssessOptions, of: int
+    translator: Translator, missing: Sequence[DirectionLines], options: AssessOptions, of: int, notes: Sequence[str]
 ) -> Iterator[tuple[Direction, list[str]]]:
-    """Each direction with its translations, chunk by chunk."""
+    """Each direction with its translations, chunk by chunk; `notes` are told first."""
     done = 0
     title = f"translating {len(missing)} of {of} directions"
     with progress(title, sum(len(one.numbers) for one in missing), quiet=options.quiet) as report:
+        for note in notes:
+            report.message(note)
 
         def hear(number: int) -> None:
             report.update(done + number, "lines")
@@ -167,7 +171,7 @@ class _Work:
     ) -> None:
         self.folder, self.scorer, self.tokenizers = folder, scorer, tokenizers
         self.how = [sacrebleu.__version__, signatures, None if judge is None else dict(judge.how)]
-        self.pending: dict[Direction, tuple[str, Future[Scored]]] = {}
+        self.pending: dict[Direction, tuple[str, str, Future[Scored]]] = {}
         self.done: dict[Direction, Scored] = {}
 
     def translated(self, lines: DirectionLines, hypotheses: list[str]) -> None:
@@ -175,7 +179,7 @@ class _Work:
         if self.folder is not None:
             self.folder.store_translations(lines.direction, hypotheses)
         self.score(lines, hypotheses)
-        for direction in [direction for direction, (_, future) in self.pending.items() if future.done()]:
+        for direction in [direction for direction, (*_, future) in self.pending.items() if future.done()]:
             self._finish(direction)
 
     def score(self, lines: DirectionLines, hypotheses: list[str]) -> None:
@@ -186,7 +190,8 @@ class _Work:
         if before is not None:
             self.done[direction] = before
             return
-        self.pending[direction] = (key, self.scorer.submit(ScoringJob(*direction, hypotheses, lines.references, tokenize)))
+        job = ScoringJob(*direction, hypotheses, lines.references, tokenize)
+        self.pending[direction] = (key, digest(list(hypotheses)), self.scorer.submit(job))
 
     def all(self, directions: Sequence[Direction]) -> dict[Direction, Scored]:
         for direction in list(self.pending):
@@ -194,10 +199,10 @@ class _Work:
         return {direction: self.done[direction] for direction in directions}
 
     def _finish(self, direction: Direction) -> None:
-        key, future = self.pending.pop(direction)
+        key, translations, future = self.pending.pop(direction)
         self.done[direction] = future.result()
         if self.folder is not None:
-            self.folder.store_scored(direction, key, self.done[direction])
+            self.folder.store_scored(direction, key, translations, self.done[direction])
 
 
 def chunks(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from graftmt.evaluation.matrix import label
 from graftmt.evaluation.metrics import default_tokenizer
 from graftmt.evaluation.significance import LEVEL, Compared
 from graftmt.files import read_json
+from graftmt.workers import pool
 
 FEWEST_DIRECTIONS = 16
 """For which processes of their own are worth starting."""
@@ -46,8 +45,14 @@ class Report:
         folder = path if path.is_dir() else path.parent
         document = read_json(folder / "report.json" if path.is_dir() else path, "the report")
         entries = document.get("directions")
-        if not isinstance(entries, dict) or not all(
-            isinstance(entry, dict) and "reference_text" in entry for entry in entries.values()
+        texts, lists = (document.get("split"), document.get("pivot")), document.get("new", [])
+        if (
+            not isinstance(entries, dict)
+            or not all(map(_is_entry, entries.values()))
+            or not all(isinstance(text, str) and "/" not in text for text in (*texts, *entries))
+            or not isinstance(lists, list)
+            or not all(isinstance(name, str) for name in lists)
+            or not isinstance(document.get("tokenize"), str | None)
         ):
             raise GraftError(
                 f"{path} is no report that can be compared: make one with `graftmt evaluate … -o FOLDER` of this version."
@@ -64,6 +69,12 @@ class Report:
         if len(found) != count:
             raise DataError(f"{path} has {len(found):,} lines where the report says {count:,}: it was changed since.")
         return found
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether a direction of a report has what a comparison reads of it."""
+    texts = ("reference_text", "source_text", "bleu_signature")
+    return isinstance(entry, dict) and type(entry.get("lines")) is int and all(isinstance(entry.get(key), str) for key in texts)
 
 
 @dataclass(frozen=True)
@@ -240,9 +251,9 @@ def _compare(jobs: Sequence[_Job], resampling: Resampling) -> Iterator[dict[str,
         for job in jobs:
             yield compare_systems(job.first, job.second, job.references, **job.options, resampling=resampling)
         return
-    with ProcessPoolExecutor(min(cores, len(jobs)), mp_context=get_context("spawn")) as pool:
+    with pool(min(cores, len(jobs))) as workers:
         futures = [
-            pool.submit(compare_systems, job.first, job.second, job.references, **job.options, resampling=resampling)
+            workers.submit(compare_systems, job.first, job.second, job.references, **job.options, resampling=resampling)
             for job in jobs
         ]
         for future in futures:

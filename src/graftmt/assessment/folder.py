@@ -3,7 +3,7 @@
 evaluation.json          what was translated, with what and how; another evaluation is refused
 lines/SPLIT.LANG.txt     the test set's lines, as they are scored
 SPLIT.SOURCE-TARGET.txt  translations
-scores/SPLIT.SOURCE-TARGET.json
+scores/SPLIT.SOURCE-TARGET.json  figures, and what the translations are known by
 report.json, report.md, chrf.png, bleu.png, off-target.png
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -20,16 +19,16 @@ from typing import Any
 
 from graftmt.assessment.off_target import OffTarget
 from graftmt.assessment.scoring_pool import Scored
-from graftmt.configuration import changes
+from graftmt.checked import read_checked_json, write_checked_json
+from graftmt.configuration import changes, from_mapping
 from graftmt.data import Direction
 from graftmt.data.corpus import read_lines
-from graftmt.errors import DataError, GraftError
+from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.evaluation import Score, Scores
-from graftmt.files import read_json, write_json, write_text
+from graftmt.files import sweep, write_text
+from graftmt.places import EVALUATION, check_place
 
 FORMAT = 1
-LEFT = re.compile(r"\.lock|\.evaluation\.json\.\d+\.tmp")
-"""All that a kill can leave where there is no evaluation.json, since that is written before anything else."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +40,25 @@ class EvaluationFolder:
 
     def check(self) -> None:
         """Files of others are safe here, a corpus too. Comes before the lock is taken, which would be one more file."""
-        if not self.path.is_dir() or self._before() is not None:
-            return
-        if not all(LEFT.fullmatch(path.name) for path in self.path.iterdir()):
-            raise GraftError(f"{self.path} is not empty and no evaluation; choose a new folder.")
+        check_place(self.path, EVALUATION)
 
     def _before(self) -> dict[str, Any] | None:
         """What the evaluation that is there was begun with; others may call their files evaluation.json too."""
         description = self.path / "evaluation.json"
-        found = read_json(description, "the evaluation") if description.is_file() else {}
-        return found if {"format", "base", "split", "directions"} <= found.keys() else None
+        found = read_checked_json(description, "the evaluation") if description.is_file() else {}
+        if not {"format", "base", "split", "directions"} <= found.keys():
+            return None
+        names = found["directions"]
+        if not isinstance(names, list) or not all(
+            isinstance(name, str) and "/" not in name for name in (found["split"], *names)
+        ):
+            raise DataError(f"{description} is damaged (split or directions). Choose another folder (-o), or delete this one.")
+        return found
 
     def begin(self, facts: Mapping[str, Any], directions: Sequence[Direction], *, fresh: bool = False) -> None:
         """Goes on with the evaluation that is there, where it is this one; `fresh` starts over. `check` has been asked."""
+        for place in (self.path, self.path / "scores", self.path / "lines"):
+            sweep(place)
         before = self._before()
         if before is not None and fresh:
             self._clear(before, directions)
@@ -65,7 +70,7 @@ class EvaluationFolder:
                     "was to go on with it, or start over with --fresh, or write to another folder (-o)."
                 )
             return
-        write_json(self.path / "evaluation.json", {"format": FORMAT, **facts})
+        write_checked_json(self.path / "evaluation.json", {"format": FORMAT, **facts})
 
     def _clear(self, before: Mapping[str, Any], directions: Sequence[Direction]) -> None:
         """Removes what an evaluation wrote, and nothing else: the folder may be one that people keep other files in."""
@@ -84,16 +89,19 @@ class EvaluationFolder:
         return self.path / "scores" / f"{self.split}.{direction}.json"
 
     def read_translations(self, direction: Direction, count: int) -> list[str] | None:
-        """None where they are not there, or not as many as they should be."""
+        """None if they are not there, not as many as they should be, or not those that were stored: made again then."""
         path = self.translation(direction)
         if not path.is_file():
             return None
-        with suppress(DataError):  # damaged: made again
+        with suppress(DataError):
             found = list(read_lines(path))
-            return found if len(found) == count else None
+            stored = self._score_document(direction).get("translations")
+            return found if len(found) == count and stored in (None, digest(found)) else None
         return None
 
     def store_translations(self, direction: Direction, translations: Sequence[str]) -> None:
+        # First what they are known by: after a kill in between, the text that is there is not taken for this one.
+        write_checked_json(self.score(direction), {"translations": digest(list(translations))})
         write_text(self.translation(direction), "".join(f"{line}\n" for line in translations))
 
     def store_lines(self, texts: Mapping[str, Sequence[str]]) -> None:
@@ -102,19 +110,31 @@ class EvaluationFolder:
 
     def read_scored(self, direction: Direction, key: str) -> Scored | None:
         """None where they are not there, or were made from other translations or in another way."""
-        path = self.score(direction)
-        if not path.is_file():
+        document = self._score_document(direction)
+        if document.get("key") != key:
             return None
-        with suppress(GraftError, KeyError, TypeError, AttributeError):  # damaged, or of another version: made again
-            document = read_json(path, "scores")
-            off_target = document["off_target"]
-            if document["key"] == key:
-                rows = Scores(Score(**row) for row in document["scores"])
-                return Scored(rows, None if off_target is None else OffTarget(**off_target))
+        with suppress(ConfigError):  # damaged, or of another version: made again
+            found = from_mapping(_Stored, {name: document.get(name) for name in ("scores", "off_target")})
+            return Scored(Scores(found.scores), found.off_target)
         return None
 
-    def store_scored(self, direction: Direction, key: str, scored: Scored) -> None:
-        write_json(self.score(direction), {"key": key, **asdict(scored)})
+    def store_scored(self, direction: Direction, key: str, translations: str, scored: Scored) -> None:
+        """`translations`: the digest of those that were scored."""
+        write_checked_json(self.score(direction), {"key": key, "translations": translations, **asdict(scored)})
+
+    def _score_document(self, direction: Direction) -> dict[str, Any]:
+        """Empty if there is none, or if it is damaged."""
+        with suppress(GraftError):
+            return read_checked_json(self.score(direction), "scores")
+        return {}
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The figures of a direction, in its file."""
+
+    scores: tuple[Score, ...]
+    off_target: OffTarget | None
 
 
 def digest(*parts: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from graftmt.assessment.assess import Assessment
 from graftmt.data import Direction
+from graftmt.errors import DataError
 from graftmt.evaluation import METRIC_NAMES, METRICS, Scores, Table, grouped, joined, plot_matrix, score_table
 from graftmt.files import write_json, write_text
 
@@ -85,6 +86,10 @@ def off_target_notes(found: Assessment) -> list[str]:
 
 def write_report(folder: Path, found: Assessment, report: dict[str, Any]) -> list[Path]:
     """report.json and report.md; where matplotlib is installed, chrf.png, bleu.png and off-target.png too."""
+    if folder == found.options.output and not (folder / "evaluation.json").is_file():
+        raise DataError(
+            f"{folder} was removed or replaced before the report could be written there; run the same command again."
+        )
     written = [folder / "report.json", folder / "report.md"]
     write_json(written[0], report)
     notes = "".join(f"- {note}\n" for note in off_target_notes(found))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 from graftmt.assessment.off_target import Judge, OffTarget
 from graftmt.evaluation.metrics import score_direction
 from graftmt.evaluation.scores import Score, Scores
+from graftmt.workers import pool
 
 FEWEST_LINES = 20_000
 """For which processes of their own are worth starting."""
@@ -69,12 +69,8 @@ def scorer(judge: Judge | None, lines: int) -> Iterator[Scorer]:
         yield Scorer(judge, None)
         return
     # The judge goes to each process once, not with each job: a classifier is some megabytes.
-    with ProcessPoolExecutor(cores, mp_context=get_context("spawn"), initializer=_remember, initargs=(judge,)) as pool:
-        try:
-            yield Scorer(judge, pool)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    with pool(cores, _remember, (judge,)) as workers:
+        yield Scorer(judge, workers)
 
 
 _judges: list[Judge | None] = [None]

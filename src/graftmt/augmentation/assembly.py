@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graftmt.augmentation.back_translation import Work
+from graftmt.augmentation.chunks import Work
 from graftmt.augmentation.plan import Mask, Plan, text_hash
 from graftmt.data import Corpus
 from graftmt.data.corpus import segmented

@@ -1,16 +1,12 @@
-"""Translating the pivot's lines into other languages, in chunks that are files of their own and survive anything. Layer 5.
+"""Translating the pivot's lines into other languages, in chunks that are kept as they are done (`chunks.py`). Layer 5.
 
-The work folder holds `work.json`, which says what the work is, and LANGUAGE-NUMBER.json for each chunk that is done, written
-atomically. A chunk's lines and so its batches are fixed: its translations do not depend on when or where they are made.
+A chunk's lines and so its batches are fixed: its translations do not depend on when or where they are made.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heapreplace
@@ -21,20 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graftmt.augmentation.chunks import Chunk, Translated, Work
 from graftmt.augmentation.engines import Engine, map_chunks
 from graftmt.augmentation.plan import Plan
 from graftmt.base import Base, choose_device, read_base_document
-from graftmt.configuration import changes
 from graftmt.data import Corpus
 from graftmt.decoding import SearchOptions, batch_tokens_for
-from graftmt.errors import DataError, GraftError, LanguageError, nearest
-from graftmt.files import read_json, write_json, write_text
+from graftmt.errors import LanguageError, nearest
 from graftmt.packs import load_pack
-from graftmt.training.checkpoints import CannotGoOn
 from graftmt.translator import LongLine, Request, Translator
 
 LINES_TOGETHER = 4096
-WAY_OUT = "start over with --fresh, or write to another folder (-o)"
 WITH_OTHERS = "Take another --teacher, add --packs, or name the --languages to augment with."
 
 
@@ -69,33 +62,6 @@ class Teacher:
                         f"the teacher {self.base} cannot {verb} {language!r}{nearest(language, here) or '.'} It knows: "
                         f"{', '.join(here)}. {way_out}"
                     )
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some of the lines to be translated into one language."""
-
-    language: str
-    number: int
-    lines: tuple[int, ...]
-    """Where they stand in the corpus, from 0."""
-    texts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Translated:
-    """A chunk that is done. A text is empty where there is no translation worth having."""
-
-    language: str
-    number: int
-    lines: tuple[int, ...]
-    texts: tuple[str, ...]
-    unfinished: tuple[int, ...] = ()
-    """Lines whose translation had no end: the model went round in circles."""
-    too_long: tuple[int, ...] = ()
-    """Lines that are too long for the teacher."""
-    copies: tuple[int, ...] = ()
-    """Lines whose translation is the text itself."""
 
 
 class BackTranslator:
@@ -141,88 +107,6 @@ class BackTranslator:
 def is_copy(text: str, source: str) -> bool:
     """Whether a translation says the same in the same letters; figures alone are right to be copied."""
     return text.casefold() == " ".join(source.split()).casefold() and any(map(str.isalpha, text))
-
-
-@dataclass(frozen=True)
-class Work:
-    """The folder of chunks that are done."""
-
-    folder: Path
-
-    def begin(self, facts: Mapping[str, Any]) -> None:
-        """Goes on with the work that is there, where it is the same; another's is refused, since its chunks would not fit."""
-        path = self.folder / "work.json"
-        if path.is_file():
-            before = read_json(path, "the work folder")
-            if changed := differences(before, facts):
-                raise CannotGoOn(
-                    f"{self.folder} holds unfinished work that was begun otherwise: {'; '.join(changed)}. Give the command as "
-                    "it was to finish that",
-                    WAY_OUT,
-                )
-        else:
-            write_json(path, facts)
-        for left in self.folder.glob(".*.tmp"):  # of a process that was killed while it wrote
-            left.unlink(missing_ok=True)
-
-    def clear(self) -> None:
-        """Forgets all that is done; needs the folder's lock, which stays."""
-        for path in self.folder.iterdir():
-            if path.name != ".lock":
-                path.unlink()
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def path(self, language: str, number: int) -> Path:
-        return self.folder / f"{language}-{number:06d}.json"
-
-    def has(self, language: str, number: int, lines: Sequence[int]) -> bool:
-        """Whether the chunk is there and whole; a damaged one is made again."""
-        with suppress(GraftError):
-            return self.path(language, number).is_file() and self.read(language, number).lines == tuple(lines)
-        return False
-
-    def store(self, done: Translated) -> None:
-        document = {
-            "lines": done.lines,
-            "texts": done.texts,
-            **{name: value for name in ("unfinished", "too_long", "copies") if (value := getattr(done, name))},
-        }
-        text = json.dumps(document, ensure_ascii=False) + "\n"
-        # There may be a hundred thousand chunks, and what was left half written went when the work began.
-        write_text(self.path(done.language, done.number), text, tidy=False)
-
-    def read(self, language: str, number: int) -> Translated:
-        path = self.path(language, number)
-        document = read_json(path, "a translated chunk")
-        names = ("lines", "texts", "unfinished", "too_long", "copies")
-        values = [document.get(name, ()) for name in names]
-        if not all(isinstance(value, list | tuple) for value in values) or len(values[0]) != len(values[1]):
-            raise DataError(f"{path} is damaged; delete it, and the same command makes it again.")
-        return Translated(language, number, *map(tuple, values))
-
-    def results(self, plan: Plan, language: str, size: int) -> Iterator[Translated]:
-        """All chunks of a language, in order."""
-        for number in range(-(-int(plan.chosen[language].sum()) // size)):
-            yield self.read(language, number)
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """`beam was 5, is 1`: what two descriptions do not have in common."""
-    found = []
-    for change in changes(before, json.loads(json.dumps(now))):
-        if (file := change.key.removeprefix("text.")) != change.key:
-            both = change.old and change.new
-            found.append(f"{file} has changed" if both else f"{file} was {'added' if change.new else 'removed'}")
-        else:
-            found.append(f"{change.key.replace('.', ' ')} was {_short(change.old)}, is {_short(change.new)}")
-    return found
-
-
-def _short(value: Any) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return text if len(text) <= 40 else f"{text[:16]}…"
 
 
 @dataclass(frozen=True)

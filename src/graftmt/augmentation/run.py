@@ -11,16 +11,14 @@ from typing import Any
 
 from graftmt.augmentation.assembly import DROPPED, Outputs, write_augmented
 from graftmt.augmentation.back_translation import (
-    WAY_OUT,
     BackTranslator,
     Teacher,
-    Work,
     back_translate,
-    differences,
     lines_together,
     missing_chunks,
     search_options,
 )
+from graftmt.augmentation.chunks import Work, differences
 from graftmt.augmentation.engines import LOCAL, Engine
 from graftmt.augmentation.plan import Plan, Spec, make_plan
 from graftmt.base import Base, choose_device, read_base_document
@@ -29,8 +27,10 @@ from graftmt.data.corpus import find_files
 from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
+from graftmt.places import CHUNKS, check_outside_models, check_place
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
+from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
 
@@ -80,6 +80,7 @@ class AugmentOptions:
             raise ConfigError(f"chunk_lines is {self.chunk_lines}; at least 1 is needed.")
         if not self.new or len(set(self.new)) < len(self.new):
             raise LanguageError(f"new languages: got {', '.join(self.new) or 'none'}; expected one or several, each once.")
+        check_language_names(self.new, "new languages")
 
     @property
     def work(self) -> Path:
@@ -126,7 +127,9 @@ def augment(
         teacher.check(pivot, languages)
     begun = describe_work(options, spec, splits["train"], pivot, languages, teacher)
     facts = describe_corpus(options, splits, begun)
-    work = Work(options.work)
+    work = Work(options.work, say)
+    check_outside_models(options.output)
+    check_place(options.work, CHUNKS)
     with exclusive(options.work, "the augmentation in"):
         try:
             remove_left(options.output)  # also where the corpus is there, and is not written again
@@ -306,7 +309,7 @@ def made_before(options: AugmentOptions, facts: Mapping[str, Any], inputs: Seque
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     stored = read_json(folder / "corpus.json", "the corpus").get("augmentation") if (folder / "corpus.json").is_file() else None
-    if not isinstance(stored, dict):
+    if not isinstance(stored, dict) or not _is_report(stored.get("report")):
         raise GraftError(f"{folder} is there already and was not made by `graftmt augment`; choose another folder (-o).")
     if options.fresh:
         check_replaceable(folder, inputs)
@@ -315,9 +318,17 @@ def made_before(options: AugmentOptions, facts: Mapping[str, Any], inputs: Seque
     if changed := differences(before, facts):
         raise CannotGoOn(
             f"{folder} holds a corpus that was made otherwise: {'; '.join(changed)}. Give the command as it was for that one",
-            WAY_OUT,
         )
     return AugmentResult(folder, stored["report"], made_before=True)
+
+
+def _is_report(value: Any) -> bool:
+    """Whether it has what is read of it later; corpus.json may be damaged, or of another program."""
+    if not isinstance(value, dict) or not all(isinstance(value.get(key), dict) for key in ("pairs", "languages")):
+        return False
+    counts = [*value["pairs"].values(), value.get("lines"), value.get("repeated")]
+    counts += [one for entry in value["languages"].values() for one in (entry.values() if isinstance(entry, dict) else (None,))]
+    return isinstance(value.get("title"), str) and all(type(count) is int for count in counts)
 
 
 def translate_plan(

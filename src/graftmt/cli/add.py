@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, FreshRun, Minutes, items, show_samples, speaker, stoppable
+from graftmt.cli.common import (
+    AsJson,
+    BaseFolder,
+    Beam,
+    Device,
+    FreshRun,
+    Minutes,
+    items,
+    plain,
+    show_samples,
+    speaker,
+    stoppable,
+    tell,
+)
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -216,7 +229,7 @@ def choose_sides(asked: Literal["source", "target", "both"] | None, parent: Path
 
 def _beside(output: Path, side: str) -> Path:
     """el.graftpack → el-source.graftpack: each side of two has a file of its own."""
-    from graftmt.packs.storage import ARCHIVE
+    from graftmt.packs.archive import ARCHIVE
 
     archive = ARCHIVE if output.suffix == ARCHIVE else ""
     return output.with_name(f"{output.name.removesuffix(archive)}-{side}{archive}")
@@ -230,12 +243,12 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
     from rich.console import Console
 
     if result.pack is None:
-        print("\n".join([*result.lines(told), result.estimate_line()]))
+        tell(*result.lines(told), result.estimate_line())
         return
     console = Console()
 
     def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.print(plain(text), soft_wrap=True)
 
     if result.verdict is None:
         say(f"{result.pack.name}: {result.pack.recipe}\n{result.unjudged}")
@@ -253,14 +266,14 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
 def score_table(result: AddResult, verdict: Verdict) -> Table:
     from rich.table import Table
 
-    from graftmt.packs.storage import kind_of
+    from graftmt.packs.card import kind_of
 
     assert result.pack is not None
-    table = Table(title=f"{result.pack.name}: {result.pack.recipe}", title_justify="left")
+    table = Table(title=plain(f"{result.pack.name}: {result.pack.recipe}"), title_justify="left")
     pivot = next((entry["pivot"]["through"] for entry in verdict.scores.values() if "pivot" in entry), None)
     optional = [f"chrF through {pivot}"] * (pivot is not None) + ["chrF before"] * (result.before is not None)
     for name in ("direction", "", "lines", "BLEU", "chrF", *optional):
-        table.add_column(name, justify="left" if name in ("direction", "") else "right")
+        table.add_column(plain(name), justify="left" if name in ("direction", "") else "right")
     for direction, entry in verdict.scores.items():
         cells = [
             direction,
@@ -273,7 +286,7 @@ def score_table(result: AddResult, verdict: Verdict) -> Table:
             cells.append(f"{entry['pivot']['chrf']:.1f}" if "pivot" in entry else "")
         if result.before:
             cells.append(f"{result.before.scores[direction]['chrf']:.1f}")
-        table.add_row(*cells)
+        table.add_row(*map(plain, cells))
     return table
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect as inspection
-import io
 import os
 import re
 import sys
-from typing import Annotated, NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from graftmt import __version__
 from graftmt.cli import (
@@ -27,10 +29,39 @@ from graftmt.cli import (
     translate,
     verify,
 )
-from graftmt.errors import GraftError
+from graftmt.cli.streams import BROKEN_PIPE, check_arguments, drop_output, finish_output, open_streams
+from graftmt.errors import GraftError, printable
+from graftmt.progress import say
+from graftmt.workers import end_with_parent
+
+USAGE_ERROR: Any = typer.BadParameter.__base__
+"""Typer has it from click, and lately under a private name."""
+
+
+class Commands(TyperGroup):
+    """All commands. What was typed comes back in error messages without its control characters."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _harmless():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, *arguments: Any) -> Any:
+        with _harmless():
+            return super().invoke(*arguments)
+
+
+@contextmanager
+def _harmless() -> Iterator[None]:
+    try:
+        yield
+    except USAGE_ERROR as error:
+        error.message = printable(error.message)
+        raise
+
 
 app = typer.Typer(
     name="graftmt",
+    cls=Commands,
     help="Add languages to a multilingual translation model without retraining or forgetting.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -107,7 +138,7 @@ def leave_together(code: object) -> None:
 
 
 def interrupted() -> NoReturn:
-    print("graftmt: interrupted", file=sys.stderr)
+    say("graftmt: interrupted")
     sys.exit(130)
 
 
@@ -115,37 +146,47 @@ def main() -> None:
     """Errors a user can meet are one paragraph and exit code 1; a traceback comes with --debug alone."""
     calm_threads()
     spare_memory()
+    end_with_parent()
+    open_streams()
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")  # it may stand anywhere, also after the command
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # translations are UTF-8, whatever the locale says
     try:
+        run(debug)
+    except SystemExit as leaving:
+        finish_output()
+        leave_together(leaving.code)
+        raise
+
+
+def run(debug: bool) -> NoReturn:
+    """The command, and its exit code as SystemExit."""
+    try:
+        check_arguments(sys.argv)
         app()
+        sys.exit(0)
     except (GraftError, OSError) as error:
         if debug:
             raise
-        print(f"graftmt: {error}", file=sys.stderr)
+        say(f"graftmt: {error}")
         sys.exit(1)
     except RuntimeError as error:
         # torch.OutOfMemoryError, by name: importing torch here would slow every command down.
         if debug or type(error).__name__ != "OutOfMemoryError":
             raise
-        print(
+        say(
             f"graftmt: out of memory: {str(error).partition('.')[0]}. Use a smaller batch (--batch-tokens, or batch_tokens "
-            "with more accumulate when training) or a smaller beam.",
-            file=sys.stderr,
+            "with more accumulate when training) or a smaller beam."
         )
         sys.exit(1)
     except SystemExit as leaving:
-        # The reader of our output has gone (`| head`): typer and rich make that exit code 1 without a word. It is no error;
-        # 141 is what the shell knows it by. Python must not complain at exit either.
+        # The reader of our output has gone (`| head`): typer and rich make that exit code 1 without a word. It is no error.
+        # Python must not complain at exit either.
         if isinstance(leaving.__context__, BrokenPipeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(141)
+            drop_output()
+            sys.exit(BROKEN_PIPE)
         if isinstance(getattr(leaving.__context__, "__cause__", None), KeyboardInterrupt):  # what typer makes of it
             interrupted()
-        leave_together(leaving.code)
         raise
     except KeyboardInterrupt:
         interrupted()

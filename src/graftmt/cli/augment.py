@@ -20,6 +20,7 @@ from graftmt.cli.common import (
     Quiet,
     items,
     parse_packs,
+    plain,
     speaker,
     stoppable,
 )
@@ -147,24 +148,22 @@ def show(result: AugmentResult, new: tuple[str, ...], base: Path) -> None:
 
     console = Console()
     report = result.report
-    table = Table(title=f"{result.folder}: {report['title']}", title_justify="left")
+    table = Table(title=plain(f"{result.folder}: {report['title']}"), title_justify="left")
     reasons = [name for name in ("empty", "unfinished", "too_long", "copies", "duplicates") if _any(report, name)]
     for name in ("language", "chosen", *reasons, "lines"):
         table.add_column(name.replace("_", " "), justify="left" if name == "language" else "right")
     for language, counts in report["languages"].items():
-        table.add_row(language, *(f"{counts.get(name, 0):,}" for name in ("chosen", *reasons, "lines")))
+        table.add_row(plain(language), *(f"{counts.get(name, 0):,}" for name in ("chosen", *reasons, "lines")))
     console.print(table)
     pairs = ", ".join(f"{pair} {lines:,}" for pair, lines in report["pairs"].items())
     before = " It was there already, from the same text and options." if result.made_before else ""
     repeated = f" {report['repeated']:,} lines repeat a text and were not considered." if report["repeated"] else ""
-    console.print(
+    text = (
         f"{report['lines']:,} lines; pairs: {pairs}.{repeated}{before}\n"
         f"Train on it: graftmt add {','.join(new)} --base {base} --train {result.folder} --with all --side source "
-        "--recipe 'embed + enc-first-layer + init:alignment' stages.0.temperature=1",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        "--recipe 'embed + enc-first-layer + init:alignment' stages.0.temperature=1"
     )
+    console.print(plain(text), soft_wrap=True)
 
 
 def _any(report: dict[str, dict[str, dict[str, int]]], reason: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,19 +12,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graftmt.errors import ConfigError
+from graftmt.errors import ConfigError, printable
+from graftmt.progress import say
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from graftmt.prepare.source import Source
+
+
+def finite(value: float | None) -> float | None:
+    """For options that are numbers: `nan` passes every comparison, and decides nothing."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a number that can be meant.")
+    return value
+
 
 BaseFolder = Annotated[Path, typer.Option("--base", "-b", help="Folder of the base, such as runs/demo/base.")]
 Beam = Annotated[
     int, typer.Option("--beam", help="Hypotheses kept at each step; 1 is greedy search, quicker and a little worse.")
 ]
 LengthPenalty = Annotated[
-    float, typer.Option("--length-penalty", help="Scores are divided by length^penalty: above 1 favours longer output.")
+    float,
+    typer.Option(
+        "--length-penalty", callback=finite, help="Scores are divided by length^penalty: above 1 favours longer output."
+    ),
 ]
 MaxLength = Annotated[int, typer.Option("--max-length", help="At most so many tokens come out for a line.")]
 Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: a GPU where there is one.")]
@@ -59,7 +73,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Minutes = Annotated[
     float | None,
     typer.Option(
-        "--minutes", min=0, help="Stop cleanly after so many minutes, with exit code 0; the same command goes on from there."
+        "--minutes",
+        min=0,
+        callback=finite,
+        help="Stop cleanly after so many minutes, with exit code 0; the same command goes on from there.",
     ),
 ]
 FreshRun = Annotated[bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")]
@@ -126,7 +143,7 @@ def _check_no_folder_of_packs(paths: Iterable[Path]) -> None:
 
 def _packs_in(folder: Path) -> list[Path]:
     """The packs, archives and packs of runs in a folder that is no pack itself."""
-    from graftmt.packs.storage import ARCHIVE, DOCUMENT, TENSORS
+    from graftmt.packs.archive import ARCHIVE, DOCUMENT, TENSORS
 
     if (folder / DOCUMENT).exists() or (folder / TENSORS).exists():  # a pack, or what is left of one
         return []
@@ -135,14 +152,23 @@ def _packs_in(folder: Path) -> list[Path]:
     return sorted(one.relative_to(folder) for one in found)
 
 
+def plain(text: object) -> Text:
+    """For rich, which would read a string as markup and hand control characters to the terminal."""
+    from rich.text import Text
+
+    return Text(printable(text))
+
+
+def tell(*lines: object) -> None:
+    """Lines of the result, on standard output: as they are for a file or a pipe, safe to look at on a terminal."""
+    for line in lines:
+        print(printable(line) if sys.stdout.isatty() else line)
+
+
 def speaker(quiet: bool) -> Callable[[str], None]:
     """What long work says goes to standard error, so that standard output stays for results."""
 
-    def say(text: str) -> None:
-        if not quiet:
-            print(text, file=sys.stderr, flush=True)
-
-    return say
+    return (lambda text: None) if quiet else say
 
 
 @contextmanager
@@ -158,7 +184,7 @@ def stoppable(*, as_json: bool = False, made: str | None = None) -> Iterator[Non
         yield
     except Stopped as stop:
         if is_first_process():
-            print(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.", file=sys.stderr)
+            say(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.")
             if as_json:
                 nothing = {} if made is None else {made: None}
                 print(json.dumps({"stopped": stop.reason, **nothing, **stop.standing}, ensure_ascii=False))
@@ -184,9 +210,9 @@ def show_samples(console: Console, samples: list[dict[str, str]]) -> None:
     """Source, translation and, where it differs, the reference."""
     for sample in samples:
         right = sample["translation"] == sample["reference"]
-        console.print(
-            f"[bold]{sample['direction']}[/]  {'as the reference' if right else 'differs from the reference'}", highlight=False
-        )
+        heading = plain(sample["direction"])
+        heading.stylize("bold")
+        console.print(heading.append(f"  {'as the reference' if right else 'differs from the reference'}", "not bold"))
         lines = [sample["source"], sample["translation"], *([] if right else [f"reference: {sample['reference']}"])]
         for line in lines:
-            console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+            console.print(plain(f"  {line}"), soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Beam, Device, Quiet, show_samples, speaker, stoppable
+from graftmt.cli.common import AsJson, Beam, Device, Quiet, plain, show_samples, speaker, stoppable
 
 
 def demo(
@@ -70,7 +70,7 @@ def show(report: dict[str, Any], folder: Path) -> None:
     console = Console()
 
     def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.print(plain(text), soft_wrap=True)
 
     console.print(final_table(report).rich())
     for name, pack in report["packs"].items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +24,8 @@ from graftmt.cli.common import (
     Tokenize,
     items,
     parse_packs,
+    plain,
+    speaker,
 )
 
 
@@ -138,13 +139,12 @@ def evaluate(
     report = document(assessment)
     if output is not None:
         write_report(output, assessment, report)
-        if assessment.translated < len(chosen) and not quiet:
-            kept = len(chosen) - assessment.translated
-            print(f"{kept} of {len(chosen)} directions had been translated before; they are in {output}.", file=sys.stderr)
+        if kept := len(chosen) - assessment.translated:
+            speaker(quiet)(f"{kept} of {len(chosen)} directions had been translated before; they are in {output}.")
     if as_json:
         print(json.dumps(report, ensure_ascii=False))
     else:
         console = Console()
         console.print(table(assessment).rich())
         for note in off_target_notes(assessment):
-            console.print(note, markup=False, highlight=False, soft_wrap=True)
+            console.print(plain(note), soft_wrap=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from graftmt.cli.common import plain, tell
+from graftmt.progress import say
 
 if TYPE_CHECKING:
     from graftmt.experiments.profiles import Profile
@@ -12,14 +14,13 @@ if TYPE_CHECKING:
 
 def show_jobs(profile: Profile, jobs: list[dict[str, Any]]) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=f"{profile.title}: {len(jobs)} jobs, in this order", title_justify="left")
+    table = Table(title=plain(f"{profile.title}: {len(jobs)} jobs, in this order"), title_justify="left")
     for name in ("job", "state", "minutes"):
         table.add_column(name, justify="right" if name == "minutes" else "left")
     for job in jobs:
-        table.add_row(job["job"], escape(_state(job)), "" if job["done"] else _minutes(job["minutes"]))
+        table.add_row(plain(job["job"]), plain(_state(job)), "" if job["done"] else _minutes(job["minutes"]))
     console = Console()
     console.print(table)
     console.print(_total(jobs), highlight=False)
@@ -27,17 +28,17 @@ def show_jobs(profile: Profile, jobs: list[dict[str, Any]]) -> None:
 
 def show_rows(profile: Profile, rows: list[dict[str, Any]], jobs: list[dict[str, Any]], folder: Path) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=f"{profile.title}, in {folder}", title_justify="left")
+    table = Table(title=plain(f"{profile.title}, in {folder}"), title_justify="left")
     for name in ("", "model", "row", "done", "minutes left"):
         table.add_column(name, justify="right" if name in ("model", "done", "minutes left") else "left")
     for row in rows:
         state = f"{len(row['done'])}/{len(row['jobs'])}" if row["jobs"] else "–"
         state += " (failed)" if row["failed"] else ""
         label = f"{row['label']} (not here: {row['not_here']})" if row["not_here"] else row["label"]
-        table.add_row(row["where"], row["number"], escape(label), state, _minutes(row["minutes"]) if row["missing"] else "")
+        cells = (row["where"], row["number"], label, state, _minutes(row["minutes"]) if row["missing"] else "")
+        table.add_row(*map(plain, cells))
     console = Console()
     console.print(table)
     shared = len({key for row in rows for key in row["missing"]}) < sum(len(row["missing"]) for row in rows)
@@ -82,11 +83,11 @@ def say_outcome(
     folder: Path,
 ) -> None:
     for job, reason in skipped.items():
-        print(f"left out: {job}: {reason}", file=sys.stderr)
+        say(f"left out: {job}: {reason}")
     for job, message in failed.items():
-        print(f"failed: {job}: {message}", file=sys.stderr)
+        say(f"failed: {job}: {message}")
     if stopped:
-        print(f"graftmt: {stopped}; everything is saved. Rerun the command to resume.", file=sys.stderr)
+        say(f"graftmt: {stopped}; everything is saved. Rerun the command to resume.")
     others = len(done) - len(here)
     by = f" ({len(here)} here, {others} by other processes)" if others else ""
-    print(f"{_jobs(len(done))} done now{by}, {len(failed)} failed, {len(left)} left; results in {folder / 'results'}")
+    tell(f"{_jobs(len(done))} done now{by}, {len(failed)} failed, {len(left)} left; results in {folder / 'results'}")

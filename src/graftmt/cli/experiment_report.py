@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, numbers
+from graftmt.cli.common import AsJson, numbers, plain, tell
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -95,8 +95,7 @@ def report(
         return
     if agreement:
         _show_agreement(Console(), made)
-    for path in written:
-        print(path)
+    tell(*written)
 
 
 def _numbers(option: str, text: str | None) -> list[int] | None:
@@ -123,7 +122,7 @@ def _show_agreement(console: Console, made: Report) -> None:
         for name in columns:
             table.add_column(name)
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*map(plain, row))
         console.print(table)
     if not made.findings and not made.agreements:
         console.print("Too few models have been run to compare their order with the paper's.")

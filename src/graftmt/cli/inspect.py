@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, plain
 from graftmt.errors import GraftError
 
 
@@ -33,13 +33,12 @@ def inspect(
         return
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(title=str(folder), show_header=False)
+    table = Table(title=plain(folder), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for key, value in facts.items():
-        table.add_row(key, Text(readable(value)))
+        table.add_row(plain(key), plain(readable(value)))
     Console().print(table)
 
 
@@ -91,15 +90,18 @@ def describe_base(folder: Path) -> dict[str, Any]:
 def describe_pack(path: Path) -> dict[str, Any]:
     """pack.json, and whether the tensors still have its fingerprint."""
     from graftmt.packs import load_pack, read_pack_document
+    from graftmt.packs.storage import uncovered
 
     document = read_pack_document(path)
     pack = load_pack(path)  # refuses a pack whose files no longer have its fingerprint
-    card = {key: value for key, value in document.pop("card").items() if key not in ("config", "text", "samples")}
+    not_covered = {"fingerprint_does_not_cover": what} if (what := uncovered(document)) else {}
+    hidden = {"config", "text", "samples", "unchanged", *not_covered, *document}  # what was checked is not what a card says
+    card = {key: value for key, value in document.pop("card").items() if key not in hidden}
     tensors: dict[str, int] = {}
     for name, parameter in pack.parameters.items():
         group = ".".join(name.split(".")[:3]) if name.startswith(("encoder", "decoder")) else name.split(".")[0]
         tensors[group] = tensors.get(group, 0) + parameter.numel()
-    return {**document, "unchanged": True, "parameters_of": tensors, **card}
+    return {**document, "unchanged": True, **not_covered, "parameters_of": tensors, **card}
 
 
 def describe_run(folder: Path) -> dict[str, Any]:
@@ -144,11 +146,13 @@ def describe_run(folder: Path) -> dict[str, Any]:
 def plot_run(folder: Path, output: Path) -> list[Path]:
     """The run's log as curves; the updates of later stages are counted on from those before."""
     from graftmt.evaluation import plot_curves
+    from graftmt.places import FILES, check_place
     from graftmt.training.journal import read_log
 
     log = folder / "log.jsonl"
     if not log.is_file():
         raise GraftError(f"{folder} has no log.jsonl to plot; --plot takes the folder of a run (train, add).")
+    check_place(output, FILES)
     events = read_log(log)
     lengths: dict[int, int] = {}
     for event in events:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted, items
+from graftmt.cli.common import AsJson, Quiet, counted, finite, items, plain
 from graftmt.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
@@ -38,10 +38,12 @@ def clean(
     max_length: Annotated[int, typer.Option("--max-length", min=1, help="Characters of a text, at most.")] = 1000,
     max_words: Annotated[int, typer.Option("--max-words", min=1, help="Words of a text, at most.")] = 200,
     max_ratio: Annotated[
-        float, typer.Option("--max-ratio", min=1.0, help="Lengths of a line's texts, longer / shorter, at most.")
+        float,
+        typer.Option("--max-ratio", min=1.0, callback=finite, help="Lengths of a line's texts, longer / shorter, at most."),
     ] = 3.0,
     max_foreign: Annotated[
-        float, typer.Option("--max-foreign", min=0.0, max=1.0, help="Share of letters in another script, at most.")
+        float,
+        typer.Option("--max-foreign", min=0.0, max=1.0, callback=finite, help="Share of letters in another script, at most."),
     ] = 0.5,
     normalise: Annotated[str, typer.Option("--normalise", help="Unicode normalisation: none, NFC or NFKC.")] = "NFC",
     language_id: Annotated[
@@ -195,7 +197,6 @@ def clean_folder(
 def show(report: dict[str, Any], output: Path) -> None:
     """A table a split, then how the languages were judged."""
     from rich.console import Console
-    from rich.text import Text
 
     console = Console()
     for name, document in report["splits"].items():
@@ -204,10 +205,10 @@ def show(report: dict[str, Any], output: Path) -> None:
         for language, note in document["language_id"].items():
             judged.setdefault(note, []).append(language)
         for note, languages in judged.items():
-            console.print(Text(f"language ID of {', '.join(languages)}: {note}"))
+            console.print(plain(f"language ID of {', '.join(languages)}: {note}"))
     if report["copied"]:
-        console.print(Text(f"copied: {', '.join(report['copied'])}"))
-    console.print(Text(f"{output}: the clean corpus; report.json in it has all figures, with examples of what each rule did"))
+        console.print(plain(f"copied: {', '.join(report['copied'])}"))
+    console.print(plain(f"{output}: the clean corpus; report.json in it has all figures, with examples of what each rule did"))
 
 
 def table_of(name: str, document: dict[str, Any]) -> Any:
@@ -217,7 +218,7 @@ def table_of(name: str, document: dict[str, Any]) -> Any:
     lines = document["lines"]
     read, kept = ({language: counts[key] for language, counts in document["texts"].items()} for key in ("read", "kept"))
     total = sum(read.values())
-    table = Table(title=f"{name}: {lines['kept']:,} of {lines['read']:,} lines kept")
+    table = Table(title=plain(f"{name}: {lines['kept']:,} of {lines['read']:,} lines kept"))
     table.add_column("texts", no_wrap=True)
     for column in ("number", "share"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -227,7 +228,7 @@ def table_of(name: str, document: dict[str, Any]) -> Any:
         number = sum(counts.values())
         most = sorted((language for language in counts if counts[language]), key=lambda language: -counts[language])[:4]
         listed = ", ".join(f"{language} {counts[language]:,}" for language in most)
-        table.add_row(label, f"{number:,}", f"{number / max(1, total):.2%}", listed, style=style)
+        table.add_row(plain(label), f"{number:,}", f"{number / max(1, total):.2%}", plain(listed), style=style)
 
     add("read", read)
     for what in ("repaired", "dropped"):

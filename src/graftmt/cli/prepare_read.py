@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, numbers
+from graftmt.cli.common import AsJson, Quiet, finite, numbers, plain
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +41,13 @@ Columns = Annotated[
 ]
 Field = Annotated[str, typer.Option("--field", help="The field with a text per language, where columns are not named.")]
 MaxRatio = Annotated[
-    float, typer.Option("--max-ratio", help="A file that unfolds to more than so many times its size is refused as a bomb.")
+    float,
+    typer.Option(
+        "--max-ratio",
+        min=1,
+        callback=finite,
+        help="A file that unfolds to more than so many times its size is refused as a bomb.",
+    ),
 ]
 MaxSize = Annotated[str, typer.Option("--max-size", help="So is a file or an archive that unfolds to more than this.")]
 
@@ -375,12 +381,12 @@ def _show(title: str, report: Mapping[str, Mapping[str, Any]], first: str) -> No
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title)
+    table = Table(title=plain(title))
     table.add_column(first)
     table.add_column("lines", justify="right")
     table.add_column("left out: no text", justify="right")
     table.add_column("texts", overflow="fold")
     for name, counts in report.items():
         texts = ", ".join(f"{language} {count:,}" for language, count in counts["texts"].items())
-        table.add_row(name, f"{counts['lines']:,}", f"{counts['without_text']:,}", texts)
+        table.add_row(plain(name), f"{counts['lines']:,}", f"{counts['without_text']:,}", plain(texts))
     Console().print(table)

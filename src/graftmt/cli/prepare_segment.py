@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted, items
+from graftmt.cli.common import AsJson, Quiet, counted, items, tell
 
 
 def segment(
@@ -57,4 +57,4 @@ def segment(
         print(json.dumps({"output": str(output), "lines": lines, "languages": chosen}, ensure_ascii=False))
         return
     for name, count in lines.items():
-        print(f"{output}/{name}.*.txt: {count:,} lines, {', '.join(chosen)} {'joined' if undo else 'in words'}")
+        tell(f"{output}/{name}.*.txt: {count:,} lines, {', '.join(chosen)} {'joined' if undo else 'in words'}")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, items
+from graftmt.cli.common import AsJson, Quiet, items, tell
 
 
 def split(
@@ -54,9 +54,9 @@ def split(
         print(json.dumps({"output": str(output), **asdict(made)}, ensure_ascii=False, indent=2))
         return
     for written, lines in made.lines.items():
-        print(f"{output}/{written}.*.txt: {lines:,} lines in {', '.join(made.languages)}")
+        tell(f"{output}/{written}.*.txt: {lines:,} lines in {', '.join(made.languages)}")
     if train:
-        print(
+        tell(
             f"not for training: {made.left_out['held_out']:,} lines held out, "
             f"{made.left_out['near_duplicates']:,} near-duplicates of them"
         )

@@ -8,13 +8,16 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, finite, tell
 
 
 def stats(
     corpus: Annotated[Path, typer.Argument(help="Folder of a line-aligned corpus.")],
     temperature: Annotated[
-        float, typer.Option("--temperature", "-t", help="Of sampling: 1 follows the data, a higher one evens directions out.")
+        float,
+        typer.Option(
+            "--temperature", "-t", callback=finite, help="Of sampling: 1 follows the data, a higher one evens directions out."
+        ),
     ] = 5.0,
     fixed: Annotated[
         list[str] | None,
@@ -67,5 +70,4 @@ def stats(
     console = Console()
     console.print(language_table(statistics, samplings, pivot=pivot).rich())
     console.print(pair_table(statistics).rich())
-    for path in written:
-        print(path)
+    tell(*written)

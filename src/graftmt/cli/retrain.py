@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, items, speaker, stoppable
+from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, items, speaker, stoppable, tell
 
 
 def retrain(
@@ -83,9 +83,9 @@ def retrain(
         check(resolved, read_base_document(resolved.base))
         if resolved.validation.lines:
             Corpus.open(resolved.data.corpus, resolved.validation.split)
-        print(to_yaml(resolved), end="")
+        tell(to_yaml(resolved).rstrip("\n"))
         return
     with stoppable(as_json=as_json, made="base"):
         result = retrain_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=speaker(quiet))
     if is_first_process():
-        print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result.folder)
+        print(json.dumps(result.to_dict(), ensure_ascii=False)) if as_json else tell(result.folder)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, speaker, stoppable
+from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, speaker, stoppable, tell
 
 
 def train(
@@ -37,10 +37,10 @@ def train(
     resolved = from_mapping(TrainConfig, apply_overrides(load_yaml(config), overrides or []))
     if dry_run:
         check_files(resolved)
-        print(to_yaml(resolved), end="")
+        tell(to_yaml(resolved).rstrip("\n"))
         return
 
     with stoppable(as_json=as_json, made="base"):
         folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=speaker(quiet))
     if is_first_process():
-        print(json.dumps({"base": str(folder)}) if as_json else folder)
+        print(json.dumps({"base": str(folder)})) if as_json else tell(folder)

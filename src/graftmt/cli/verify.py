@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, Packs, parse_packs
+from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, Packs, parse_packs, tell
 
 
 def verify(
@@ -47,8 +47,8 @@ def verify(
             ("tensors in memory are the same after the packs were used", result.resident_unchanged),
             (f"{result.lines} translations in {', '.join(result.directions)} are bit-identical", result.outputs_identical),
         ):
-            print(f"{'yes' if fine else 'NO '}  {what}")
-        print(f"packs: {', '.join(result.packs) or 'none'}; used in between: {', '.join(result.pack_directions) or 'nothing'}")
+            tell(f"{'yes' if fine else 'NO '}  {what}")
+        tell(f"packs: {', '.join(result.packs) or 'none'}; used in between: {', '.join(result.pack_directions) or 'nothing'}")
         print("The base is unchanged, bit for bit." if result.base_unchanged else "The base has CHANGED.")
     if not result.base_unchanged:
         raise typer.Exit(1)

@@ -1,30 +1,38 @@
 """Text tokenised once: per language a memory-mapped array of token ids and one of line starts. Layer 3.
 
-The cache is keyed by the content of the file and the fingerprint of the tokenizer, so it is never stale.
+The cache is keyed by the content of the file and the fingerprint of the tokenizer, so it is never stale. An entry carries
+checksums, which are looked at when it is opened; one that is damaged is made again. The text itself is read for the key each
+time, and has more bytes than its tokens, so that this does not take long beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from multiprocessing import get_context
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graftmt.checked import file_checksum, read_checked_json, write_checked_json
+from graftmt.configuration import check_numbers, from_mapping, zero_or_more
 from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
-from graftmt.errors import DataError
-from graftmt.files import atomic_folder, read_json, write_json
+from graftmt.errors import DataError, GraftError
+from graftmt.files import atomic_folder, sweep
+from graftmt.folders import make_folder
+from graftmt.places import check_outside_models
 from graftmt.progress import progress
 from graftmt.text import Tokenizer
+from graftmt.workers import pool
 
 FORMAT = 1
+ARRAYS = ("ids.npy", "starts.npy")
 SMALL = 2_000_000
 """Bytes of text that one process tokenises in about a second."""
 
@@ -79,8 +87,33 @@ class TokenizedCorpus:
 
 def default_cache_folder() -> Path:
     """`$GRAFTMT_CACHE`, or graftmt's folder in the user's cache."""
-    configured = os.environ.get("GRAFTMT_CACHE")
-    return Path(configured) if configured else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "graftmt"
+    if configured := os.environ.get("GRAFTMT_CACHE"):
+        return Path(configured)
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches) / "graftmt"
+    try:
+        return Path.home() / ".cache" / "graftmt"
+    except RuntimeError:
+        raise GraftError("there is no home folder to keep tokenised text in; name a folder in GRAFTMT_CACHE.") from None
+
+
+@contextmanager
+def writable_cache(folder: Path) -> Iterator[None]:
+    """Around writing to it: what is wrong with the folder is said with the way to choose another one."""
+    try:
+        check_outside_models(folder, itself=True)
+        make_folder(folder)
+        if not os.access(folder, os.W_OK):
+            raise GraftError("it is not writable") from OSError()
+        sweep(folder)
+        yield
+    except GraftError as error:
+        if not isinstance(error.__cause__, OSError) and folder.is_dir():
+            raise  # of the text, not of the folder
+        raise DataError(
+            f"tokenised text cannot be kept in {folder}: {str(error).rstrip('.')}. Name a folder that can be written in the "
+            "environment variable GRAFTMT_CACHE (or data.cache=… of a run)."
+        ) from None
 
 
 def tokenize_corpus(
@@ -99,27 +132,42 @@ def tokenize_corpus(
     folder = default_cache_folder() if folder is None else folder
     keys = {language: cache_key(path, tokenizers[language]) for language, path in corpus.files.items()}
     entries = {language: folder / key for language, key in keys.items()}
-    missing = [language for language, entry in entries.items() if not (entry / "text.json").is_file()]
+    texts: dict[str, TokenizedText] = {}
+    damaged: dict[str, str] = {}
+    for language, entry in entries.items():
+        try:
+            if os.path.lexists(entry / "text.json"):
+                texts[language] = open_text(language, entry, len(tokenizers[language].vocabulary))
+        except DataError as error:
+            damaged[language] = str(error)
     # Files of the same content share an entry, which is made once.
-    missing = list({entries[language]: language for language in missing}.values())
+    missing = list({entry: language for language, entry in entries.items() if language not in texts}.values())
     if missing:
-        jobs = [(str(corpus.files[language]), str(entries[language]), tokenizers[language]) for language in missing]
-        size = sum(corpus.files[language].stat().st_size for language in missing)
-        # Starting processes takes seconds; a small corpus is done before they are there.
-        processes = 1 if size < SMALL and processes is None else min(len(jobs), processes or os.cpu_count() or 1)
-        with progress(f"tokenising {corpus.split}", len(jobs), quiet=quiet) as report:
-            if processes == 1:
-                for done, job in enumerate(jobs, 1):
-                    _tokenize_file(*job)
-                    report.update(done, missing[done - 1])
-            else:
-                # "spawn": forking a process that holds torch's threads can deadlock.
-                with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-                    for done, _ in enumerate(pool.map(_tokenize_file, *zip(*jobs, strict=True)), 1):
-                        report.update(done, missing[done - 1])
-    texts = {language: open_text(language, entry) for language, entry in entries.items()}
+        with writable_cache(folder), progress(f"tokenising {corpus.split}", len(missing), quiet=quiet) as report:
+            for problem in damaged.values():
+                report.message(f"{problem} It is made again.")
+            jobs = [(str(corpus.files[one]), str(entries[one]), tokenizers[one], one in damaged) for one in missing]
+            size = sum(corpus.files[language].stat().st_size for language in missing)
+            for done, _ in enumerate(_tokenize_files(jobs, size, processes), 1):
+                report.update(done, missing[done - 1])
+        for language in entries.keys() - texts.keys():
+            texts[language] = open_text(language, entries[language], len(tokenizers[language].vocabulary))
+    texts = {language: texts[language] for language in entries}
     check_equal_lengths({language: len(text) for language, text in texts.items()}, corpus)
     return TokenizedCorpus(corpus.split, texts, " ".join(keys.values()))
+
+
+def _tokenize_files(jobs: Sequence[tuple[str, str, Tokenizer, bool]], size: int, processes: int | None) -> Iterator[None]:
+    """Does the jobs, in processes of their own if the text is large; yields when each is done."""
+    # Starting processes takes seconds; a small corpus is done before they are there.
+    processes = 1 if size < SMALL and processes is None else min(len(jobs), processes or os.cpu_count() or 1)
+    if processes == 1:
+        for job in jobs:
+            _tokenize_file(*job)
+            yield
+        return
+    with pool(processes) as workers:
+        yield from workers.map(_tokenize_file, *zip(*jobs, strict=True))
 
 
 def cache_key(path: Path, tokenizer: Tokenizer) -> str:
@@ -134,8 +182,11 @@ def cache_key(path: Path, tokenizer: Tokenizer) -> str:
     return digest.hexdigest()[:32]
 
 
-def _tokenize_file(path: str, entry: str, tokenizer: Tokenizer) -> None:
-    """Reads, encodes and stores one file; a process of its own when several are to be done."""
+def _tokenize_file(path: str, entry: str, tokenizer: Tokenizer, replaces: bool = False) -> None:
+    """Reads, encodes and stores one file; a process of its own when several are to be done.
+
+    `replaces`: the entry that is there is damaged.
+    """
     kind = np.uint16 if len(tokenizer.vocabulary) <= 1 << 16 else np.uint32
     ids: list[NDArray[Any]] = []
     lengths: list[int] = []
@@ -152,25 +203,52 @@ def _tokenize_file(path: str, entry: str, tokenizer: Tokenizer) -> None:
     unknown = int((flat == tokenizer.vocabulary.unknown_id).sum())
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
-    with atomic_folder(Path(entry), unless="text.json") as temporary:  # another run may have tokenised the same text meanwhile
+    # Unless it is to be replaced: another run may have tokenised the same text meanwhile.
+    with atomic_folder(Path(entry), unless=None if replaces else "text.json") as temporary:
         np.save(temporary / "ids.npy", flat)
         np.save(temporary / "starts.npy", starts)
         facts = {"format": FORMAT, "lines": len(lengths), "tokens": len(flat), "unknown": unknown}
-        write_json(temporary / "text.json", facts)
+        checksums = {name: file_checksum(temporary / name) for name in ARRAYS}
+        write_checked_json(temporary / "text.json", {**facts, "files": checksums})
 
 
-def open_text(language: str, entry: Path) -> TokenizedText:
-    """Maps a cache entry into memory, checking that its parts agree."""
-    facts = read_json(entry / "text.json", "the token cache")
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """text.json of an entry."""
+
+    format: int
+    lines: int
+    tokens: int
+    unknown: int
+    files: dict[str, str] | None = None
+    """Checksums of the arrays; entries of earlier versions have none."""
+
+    def __post_init__(self) -> None:
+        check_numbers(self, "at least 0", zero_or_more, "lines", "tokens", "unknown")
+
+
+def open_text(language: str, entry: Path, rows: int) -> TokenizedText:
+    """Maps a cache entry into memory, checking that its parts are as they were written; an error names the entry.
+
+    `rows`: of the tokenizer's vocabulary.
+    """
     try:
-        ids = np.load(entry / "ids.npy", mmap_mode="r", allow_pickle=False)
-        starts = np.load(entry / "starts.npy", allow_pickle=False)
-        unknown_rate = facts["unknown"] / max(1, facts["tokens"])
-        if len(starts) != facts["lines"] + 1 or not starts[-1] == len(ids) == facts["tokens"]:
+        facts = from_mapping(Facts, read_checked_json(entry / "text.json", "the token cache"))
+        for name in ARRAYS:
+            if facts.files is not None and facts.files.get(name) != file_checksum(entry / name):
+                raise ValueError(f"{name} does not have its checksum")
+        # Mapped too, since a damaged header may state any size.
+        ids, starts = (np.load(entry / name, mmap_mode="r", allow_pickle=False) for name in ARRAYS)
+        if starts.dtype != np.int64 or ids.dtype not in (np.uint16, np.uint32) or not starts.ndim == ids.ndim == 1:
+            raise ValueError("the arrays are of another kind")
+        starts = np.array(starts)
+        if len(starts) != facts.lines + 1 or not starts[-1] == len(ids) == facts.tokens:
             raise ValueError("sizes do not agree")
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        raise DataError(f"the token cache {entry} is damaged ({error}); delete that folder and run again.") from None
-    return TokenizedText(language, ids, starts, unknown_rate)
+        if facts.files is None and (starts[0] != 0 or (np.diff(starts) < 0).any() or (len(ids) and ids.max() >= rows)):
+            raise ValueError("lines do not follow each other, or tokens are none")
+    except (GraftError, OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError, TokenError) as error:
+        raise DataError(f"the token cache {entry} is damaged ({str(error).rstrip('.')}).") from None
+    return TokenizedText(language, ids, starts, facts.unknown / max(1, facts.tokens))
 
 
 def unknown_rates(corpus: TokenizedCorpus, languages: Sequence[str] | None = None) -> dict[str, float]:

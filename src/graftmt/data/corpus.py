@@ -14,9 +14,13 @@ from typing import Any, BinaryIO, cast
 
 from graftmt.errors import DataError, GraftError, LanguageError, nearest
 from graftmt.files import read_json
+from graftmt.text.languages import check_language_names
 
 ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
-"""What may follow `train.en`; the first that exists is taken."""
+"""What may follow `train.en`."""
+
+NO_LANGUAGES = frozenset(("source", "json", "md", "tsv", "txt", "gz", "xz", "zst"))
+"""What may stand in a language's place: docs-l10n and others keep a file that says where each line is from."""
 
 LONGEST_LINE = 50_000
 """Characters. A longer line is a broken file rather than a sentence, and would cost memory for nothing."""
@@ -207,18 +211,39 @@ class Corpus:
 
 
 def find_files(folder: Path, split: str) -> dict[str, Path]:
-    """language → file, in the order of the languages' names."""
-    languages = set()
-    for path in folder.iterdir():
+    """language → file, in the order of the languages' names. What is no file, or the second one, is an error, not left out."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
         parts = path.name.split(".")
-        if path.is_file() and len(parts) >= 2 and parts[0] == split and path.name[len(f"{split}.{parts[1]}") :] in ENDINGS:
-            languages.add(parts[1])
-    # docs-l10n and others keep a file that says where each line is from: not a language.
-    languages -= {"source", "json", "md", "tsv", "txt", "gz", "xz", "zst"}
-    return {
-        language: next(path for ending in ENDINGS if (path := folder / f"{split}.{language}{ending}").is_file())
-        for language in sorted(languages)
-    }
+        if len(parts) < 2 or parts[0] != split or path.name[len(f"{split}.{parts[1]}") :] not in ENDINGS:
+            continue
+        language = parts[1]
+        if language in NO_LANGUAGES:
+            continue
+        check_language_names([language], str(path))
+        if language in found:
+            raise DataError(
+                f"{folder} has two files for {language} in {split}: {found[language].name} and {path.name}; keep one."
+            )
+        if not path.is_file():
+            raise DataError(
+                f"{path} is {kind_of_path(path)}; a text file was expected. Move it away, or put the text in its place."
+            )
+        found[language] = path
+    return dict(sorted(found.items()))
+
+
+def kind_of_path(path: Path) -> str:
+    """What lies there in place of a file, for an error message."""
+    if path.is_dir():
+        return "a folder"
+    if path.is_fifo():
+        return "a named pipe"
+    if path.is_socket():
+        return "a socket"
+    if path.is_char_device() or path.is_block_device():
+        return "a device"
+    return "a link to something that is not there" if path.is_symlink() else "no file"
 
 
 def check_equal_lengths(counts: dict[str, int], corpus: Corpus) -> None:

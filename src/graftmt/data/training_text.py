@@ -9,8 +9,9 @@ from pathlib import Path
 
 from graftmt.data.corpus import Corpus
 from graftmt.errors import DataError, LanguageError, nearest
+from graftmt.text.languages import check_language_names
 
-_LANGUAGE_AND_FILE = re.compile(r"([A-Za-z][\w-]*)=(.+)")
+_LANGUAGE_AND_FILE = re.compile(r"([^=/]+)=(.+)", re.DOTALL)
 
 
 def open_split(arguments: Sequence[str], split: str, known: Sequence[str], new: Sequence[str]) -> Corpus:
@@ -44,6 +45,8 @@ def in_order(corpus: Corpus, known: Sequence[str]) -> Corpus:
 def _language_and_file(argument: str, known: Sequence[str]) -> tuple[str, Path]:
     """`kab=some/file`, or a file whose name ends in a language known here, before .txt and compression."""
     match = None if Path(argument).exists() else _LANGUAGE_AND_FILE.fullmatch(argument)
+    if match:
+        check_language_names([match[1]], argument)
     path = Path(match[2] if match else argument).expanduser()
     if path.is_dir():
         raise DataError(f"{path} is a folder; give one folder alone, or a file for each language as LANG=FILE.")

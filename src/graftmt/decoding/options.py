@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 
 from graftmt.errors import ConfigError
+
+WIDEST_BEAM = 1000
+"""Memory grows with it; beyond some tens of hypotheses translations get worse."""
+STEEPEST_PENALTY = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +30,15 @@ class SearchOptions:
     """Source tokens × beam in one batch."""
 
     def __post_init__(self) -> None:
-        if self.beam < 1 or self.max_length < 1 or self.batch_tokens < 1 or self.length_ratio < 0:
+        if self.beam < 1 or self.max_length < 1 or self.batch_tokens < 1 or not 0 <= self.length_ratio < math.inf:
             raise ConfigError("beam, max_length and batch_tokens must be at least 1, and length_ratio not negative.")
+        if self.beam > WIDEST_BEAM:
+            raise ConfigError(f"beam is {self.beam}; at most {WIDEST_BEAM} hypotheses can be kept. 5 is usual.")
+        if not abs(self.length_penalty) <= STEEPEST_PENALTY:
+            raise ConfigError(
+                f"length_penalty is {self.length_penalty}; expected a number between -{STEEPEST_PENALTY} and "
+                f"{STEEPEST_PENALTY}. 1 is usual."
+            )
         if not 1 <= self.n_best <= self.beam:
             raise ConfigError(f"n_best is {self.n_best}; it must be between 1 and the beam, {self.beam}.")
 

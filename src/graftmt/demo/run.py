@@ -30,6 +30,8 @@ from graftmt.demo.report import (
 )
 from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_folder
+from graftmt.folders import make_folder
+from graftmt.places import CORPUS, DEMO, check_place
 from graftmt.progress import progress
 from graftmt.training import TrainConfig, train_base
 from graftmt.translator import Translator
@@ -74,8 +76,9 @@ def run_demo(options: DemoOptions, say: Say) -> DemoResult:
     """The whole story; each step says what it does and what came of it. What an earlier try finished is taken as it is."""
     seconds: dict[str, float] = {}
     base_folder = options.folder / "base"
+    check_place(options.folder, DEMO)
     check_no_other_base(base_folder, options)
-    options.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(options.folder)
     with timed(seconds, "corpus"):
         folder = options.corpus or make_corpus(options.folder / "corpus", options.seed, say)
         train, valid, test = (Corpus.open(folder, split, LANGUAGES) for split in SPLITS)
@@ -127,6 +130,7 @@ def make_corpus(folder: Path, seed: int, say: Say) -> Path:
     if (folder / "corpus.json").is_file() and all(path.is_file() for path in wanted):
         say(f"1. Corpus: {folder} is there already.")
         return folder
+    check_place(folder, CORPUS)
     say(f"1. Corpus: making text in {len(languages)} languages from CLDR …")
     facts = write_corpus(folder, languages, seed=seed)
     say(f"   {sum(facts['lines'].values()):,} lines a language in {folder}")

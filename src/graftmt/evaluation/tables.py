@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from graftmt.errors import printable
 from graftmt.evaluation.matrix import grouped, label
 from graftmt.evaluation.scores import METRIC_NAMES, METRICS, Scores
 
@@ -50,18 +51,21 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def rich(self) -> Group:
-        """For `rich.print` or a rich console; cells are never read as rich markup."""
+        """For `rich.print` or a rich console; cells are never read as rich markup, and command no terminal."""
         from rich.console import Group
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(title=Text(self.title) if self.title else None)
+        def plain(text: str) -> Text:
+            return Text(printable(text))
+
+        table = RichTable(title=plain(self.title) if self.title else None)
         for column in self.columns:
-            table.add_column(Text(column.name), justify=column.alignment)
+            table.add_column(plain(column.name), justify=column.alignment)
         for row in self.rows:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*map(plain, row))
         # Not as the table's caption, which would be broken to the table's width: signatures are there to be copied.
-        return Group(table, *(Text(note) for note in self.notes))
+        return Group(table, *map(plain, self.notes))
 
 
 def score_table(scores: Scores, *, title: str = "Scores", pivot: str = "en", new: Collection[str] = ()) -> Table:

@@ -140,7 +140,7 @@ class Evaluator:
                 *(profile, plain, corpus_of(plain), translator, directions),
                 through=profile.pivot if job.kind == "pivot" else None,
                 work=self.store.work(job) / asked / set_name,
-                quiet=self.workshop.options.quiet,
+                quiet=self.workshop.quiet,
             )
 
         return at_once

@@ -70,7 +70,7 @@ def augmented(
     output, note, begun = folder / name, folder / f"{name}.json", folder / f"{name}.begun.json"
     # Once it is there it is only looked at, which takes moments.
     with locks.take(f"text-{name}", wait=output.is_dir() and note.is_file()):
-        before = read_json(begun, "the time of the augmentation so far")["seconds"] if begun.is_file() else 0.0
+        before = _seconds(begun) if begun.is_file() else 0.0
         started = time.monotonic()
         try:
             corpus = augment_training(
@@ -96,7 +96,15 @@ def augmented(
             write_json(note, {"seconds": round(before + time.monotonic() - started, 1)})
         begun.unlink(missing_ok=True)
     partners = tuple(language for language in corpus.languages if language not in new)
-    return Material(corpus, partners, read_json(note, "the time of the augmentation")["seconds"])
+    return Material(corpus, partners, _seconds(note))
+
+
+def _seconds(note: Path) -> float:
+    """How long an augmentation has taken, by its note."""
+    found = read_json(note, "the time of the augmentation").get("seconds")
+    if not isinstance(found, int | float):
+        raise DataError(f"{note} is damaged (it has no seconds); delete it, and the time counts as none.")
+    return found
 
 
 def pairs_in(corpus: Corpus, first: str, second: str) -> list[int]:

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
-from graftmt.base import DTYPES, Base, fingerprint, hash_tensors, parameters, read_base_document
+from graftmt.base import DTYPES, Base, fingerprint, parameters, read_base_document
 from graftmt.data import Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
+from graftmt.tensor_files import hash_tensors
 from graftmt.translator import Request, Translator
 
 LOOKED_AT = 4

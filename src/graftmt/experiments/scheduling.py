@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 import torch
 
 from graftmt.errors import DataError, GraftError, first_few
-from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.definitions import models
 from graftmt.experiments.evaluating import Evaluator
 from graftmt.experiments.job_locks import Held, JobLocks
 from graftmt.experiments.jobs import Job, needs, trained, trains
 from graftmt.experiments.material import pairs_in
 from graftmt.experiments.planning import Plan
-from graftmt.experiments.profiles import Profile
 from graftmt.experiments.residents import free_memory
 from graftmt.experiments.settings import data_words
 from graftmt.experiments.store import Result, Store
-from graftmt.experiments.workshop import RunOptions, Workshop
+from graftmt.experiments.workshop import Workshop
+from graftmt.files import sweep
+from graftmt.places import EXPERIMENTS, check_place
 from graftmt.training import Stopped
 
 Say = Callable[[str], None]
@@ -46,19 +46,24 @@ class Outcome:
     exit_code: int = 0
 
 
-def run_experiments(profile: Profile, plan: Plan, options: RunOptions, say: Say = print) -> Outcome:
+def run_experiments(
+    store: Store, plan: Plan, *, minutes: float | None = None, quiet: bool = False, say: Say = print
+) -> Outcome:
     """All jobs of the plan that have no result yet; one that fails is recorded, and the others follow."""
-    addresses = Addresses(profile, options.output, options.corpus, options.bases)
-    return Runner(addresses, options, Store(addresses), say).run(plan.jobs)
+    output = store.addresses.output
+    check_place(output, EXPERIMENTS)
+    for place in (output, output / "results", output / "text"):
+        sweep(place)
+    locks = JobLocks(output / "locks", say)
+    return Runner(store, Workshop(store.addresses, locks, say, minutes=minutes, quiet=quiet), say).run(plan.jobs)
 
 
 class Runner:
     """Who does which job when: the next one that can begin and that no other process is at."""
 
-    def __init__(self, addresses: Addresses, options: RunOptions, store: Store, say: Say) -> None:
-        self.addresses, self.profile, self.store, self.say = addresses, addresses.profile, store, say
-        self.locks = JobLocks(options.output / "locks", say)
-        self.workshop = Workshop(addresses, options, self.locks, say)
+    def __init__(self, store: Store, workshop: Workshop, say: Say) -> None:
+        self.store, self.workshop, self.say = store, workshop, say
+        self.addresses, self.profile, self.locks = store.addresses, store.profile, workshop.locks
         self.outcome = Outcome()
         self.evaluator = Evaluator(self.workshop, store, stored=self.outcome.done.append)
         self._put_off: dict[str, str] = {}

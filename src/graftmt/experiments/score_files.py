@@ -51,12 +51,20 @@ def _rows(document: Mapping[str, Any], set_name: str, job: str, part: str) -> It
         source, _, target = name.partition("-") if part == "directions" else (name, "", "")
         place: dict[str, Any] = {"source": source, "target": target, "set": set_name, "job": job}
         bleu = (signatures.get("bleu") or {}).get(entry.get("tokenize"), "")
-        yield Score(metric="bleu", value=entry["bleu"], signature=bleu, **place)
-        yield Score(metric="chrf", value=entry["chrf"], signature=signatures.get("chrf") or "", **place)
+        yield Score(metric="bleu", value=_number(entry["bleu"]), signature=bleu, **place)
+        yield Score(metric="chrf", value=_number(entry["chrf"]), signature=signatures.get("chrf") or "", **place)
         if part == "directions":
             rate = entry.get("off_target")
-            yield Score(metric="off_target", value=rate.get("rate") if isinstance(rate, Mapping) else rate, **place)
-            yield Score(metric="lines", value=entry.get("lines"), **place)
+            rate = rate.get("rate") if isinstance(rate, Mapping) else rate
+            yield Score(metric="off_target", value=None if rate is None else _number(rate), **place)
+            lines = entry.get("lines")
+            yield Score(metric="lines", value=None if lines is None else _number(lines), **place)
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return value
 
 
 def tokenizer_in(signature: str) -> str:

@@ -11,8 +11,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from graftmt.errors import DataError
 from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.jobs import Job, directions_of, trains
+from graftmt.experiments.score_files import from_document
 from graftmt.files import read_json, write_json
 
 Result = dict[str, Any]
@@ -53,7 +55,7 @@ class Store:
         stat = path.stat()
         mark = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
         if path not in self._read or self._read[path][0] != mark:
-            self._read[path] = mark, read_json(path, "the result")
+            self._read[path] = mark, _checked(read_json(path, "the result"), path)
         return self._read[path][1]
 
     def failed_at(self, job: Job) -> int | None:
@@ -109,6 +111,23 @@ class Store:
             if result.get("profile") == self.profile.name and result.get("seconds") and not result.get("failed"):
                 took.setdefault(str(result.get("trains")), []).append(sum(result["seconds"].values()) / 60)
         return {**self.profile.expected, **{kind: fmean(minutes) for kind, minutes in took.items()}}
+
+
+def _checked(result: Result, path: Path) -> Result:
+    """The result, if all that is read of one later is of its kind."""
+    try:
+        if not isinstance(result.get("failed") or "", str):
+            raise TypeError(f"{result['failed']!r} is no message")
+        for name, one in (result.get("scores") or {}).items():
+            for part in ("directions", "averages"):
+                from_document(one, name, "", part)
+        sum((result.get("seconds") or {}).values())
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"the result {path} is damaged ({type(error).__name__}: {error}). Restore it from a copy, or delete it to have the "
+            "job done again."
+        ) from None
+    return result
 
 
 def kind_of(job: Job) -> str:

@@ -14,7 +14,8 @@ from typing import NoReturn
 
 import torch
 
-from graftmt.files import make_folder
+from graftmt.folders import make_folder
+from graftmt.workers import environment_of_child
 
 Say = Callable[[str], None]
 
@@ -59,9 +60,14 @@ def team(count: int, arguments: Sequence[str], logs: Path, say: Say) -> Iterator
                 log = logs / f"process-{number}.log"
                 make_folder(log.parent)
                 handle = opened.enter_context(log.open("ab"))
-                command = [sys.executable, "-m", "graftmt", *arguments]
+                # -P: this program, and not a file graftmt.py that lies in the current folder.
+                command = [sys.executable, "-P", "-m", "graftmt", *arguments]
                 process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, env={**os.environ, **environment}
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=handle,
+                    stderr=handle,
+                    env={**environment_of_child(), **environment},
                 )
                 found.started.append((process, log))
             if found.started:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from graftmt.base import choose_device, read_base_document
+from graftmt.configuration import from_mapping
 from graftmt.data import Corpus
+from graftmt.errors import ConfigError, DataError
 from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.base_stages import curve_of, store_stage
 from graftmt.experiments.job_locks import JobLocks
@@ -44,23 +46,9 @@ MADE = "made.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Where the experiments are, and for how long they may run."""
+class Facts:
+    """What the result of a model says of how it was made."""
 
-    output: Path
-    corpus: Path
-    bases: Mapping[int, Path] = field(default_factory=dict)
-    """Number of a model → the folder of a base to take for it."""
-    minutes: float | None = None
-    quiet: bool = False
-
-
-@dataclass(kw_only=True)
-class Made:
-    """A model that was trained or found, and what its result says of that."""
-
-    folder: Path
-    fingerprint: str
     parameters: int | None = None
     steps: int | None = None
     recipe: str | None = None
@@ -69,11 +57,24 @@ class Made:
     verified: dict[str, bool] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Made(Facts):
+    """A model that was trained or found."""
+
+    folder: Path
+    fingerprint: str
+
+
 class Workshop:
     """What is resident, what is open, and how much time is left."""
 
-    def __init__(self, addresses: Addresses, options: RunOptions, locks: JobLocks, say: Say) -> None:
-        self.addresses, self.profile, self.options, self.locks = addresses, addresses.profile, options, locks
+    def __init__(
+        self, addresses: Addresses, locks: JobLocks, say: Say, *, minutes: float | None = None, quiet: bool = False
+    ) -> None:
+        """`minutes`: for how long it may work in all."""
+        assert addresses.corpus is not None
+        self.addresses, self.profile, self.corpus, self.locks = addresses, addresses.profile, addresses.corpus, locks
+        self.minutes, self.quiet = minutes, quiet
         self.say: Say = lambda text: say(f"   {text}")
         self.started = time.monotonic()
         self.device = choose_device(self.profile.device)
@@ -84,8 +85,7 @@ class Workshop:
     # Time
 
     def minutes_left(self) -> float | None:
-        limit = self.options.minutes
-        return None if limit is None else limit - (time.monotonic() - self.started) / 60
+        return None if self.minutes is None else self.minutes - (time.monotonic() - self.started) / 60
 
     def check_time(self) -> None:
         """Before anything that cannot stop in between, or takes a while to begin."""
@@ -96,7 +96,7 @@ class Workshop:
     @property
     def _how(self) -> dict[str, Any]:
         """For trainings."""
-        return {"minutes": self.minutes_left(), "quiet": self.options.quiet, "say": self.say}
+        return {"minutes": self.minutes_left(), "quiet": self.quiet, "say": self.say}
 
     # Models
 
@@ -128,7 +128,7 @@ class Workshop:
             fingerprint=document["fingerprint"],
             parameters=document.get("parameters"),
             steps=card.get("steps"),
-            seconds={} if number in self.options.bases else {"training": card.get("training_seconds", 0.0)},
+            seconds={} if number in self.addresses.given else {"training": card.get("training_seconds", 0.0)},
             curve=card.get("curve", []),
         )
 
@@ -138,7 +138,7 @@ class Workshop:
     def _train_base(self, number: int) -> None:
         """A base that another one follows comes out of that one's run, as its first stage."""
         chain, run = self.addresses.chain(number), self._base_run(number)
-        config = base_config(self.profile, chain[-1], Places(run, self.options.corpus))
+        config = base_config(self.profile, chain[-1], Places(run, self.corpus))
         with way_out(starting_over(run)):
             made = train_base(config, **self._how)
         for stage, one in enumerate(chain):
@@ -147,7 +147,7 @@ class Workshop:
         shutil.rmtree(run / "checkpoints", ignore_errors=True)
 
     def _bilingual(self, job: Job) -> Made:
-        corpus = self.options.corpus
+        corpus = self.corpus
         if job.lines is not None:
             source, target = job.languages
             corpus = self._subset(job, (source, target))
@@ -156,7 +156,7 @@ class Workshop:
 
     def _retrained(self, job: Job) -> Made:
         start = self.base_of(job)
-        places = Places(self.addresses.run(job), self.options.corpus, base=start.folder)
+        places = Places(self.addresses.run(job), self.corpus, base=start.folder)
         config = retrain_config(retrain_mapping(self.profile, job, places))
 
         def train() -> Path:
@@ -194,14 +194,22 @@ class Workshop:
                     with way_out(starting_over(run)):
                         write_json(run / MADE, make())
                     shutil.rmtree(run / "checkpoints", ignore_errors=True)
-        return read_json(run / MADE, "the run")
+        found = read_json(run / MADE, "the note of a model")
+        try:
+            from_mapping(Facts, found)
+        except ConfigError as error:
+            raise DataError(
+                f"{run / MADE} is damaged ({str(error).rstrip('.')}). Restore it from a copy, or delete its folder to have the "
+                "model made again."
+            ) from None
+        return found
 
     def _train_pack(self, job: Job, start: Made) -> dict[str, Any]:
         """On the resident base, which is looked at before and after."""
         run, resident = self.addresses.run(job), self.reside(start.folder)
         material = self._material(job, resident)
         subwords = self._subwords(job) if job.lines is None else None
-        places = Places(run, self.options.corpus, partners=material.partners, subwords=subwords)
+        places = Places(run, self.corpus, partners=material.partners, subwords=subwords)
         before = self._look(resident)
         config = pack_config(self.profile, job, places)
         pack = train_pack(config, resident.trainer, material.train, self.valid_corpus(), **self._how)
@@ -222,7 +230,7 @@ class Workshop:
         if job.lines is not None:
             pair = (new[0], profile.pivot)
             return Material(Corpus.open(self._subset(job, pair), "train", pair), (profile.pivot,))
-        corpus = self.options.corpus if data.filtered else profile.corpus.unfiltered
+        corpus = self.corpus if data.filtered else profile.corpus.unfiltered
         assert corpus is not None
         spec = augmentation_of(job)
         if spec is None:
@@ -262,24 +270,24 @@ class Workshop:
         return subset(train, valid, pair, job.lines, folder, seed=job.seed, digest=digest, locks=self.locks)
 
     def _subwords(self, job: Job) -> Path:
-        train = Corpus.open(self.options.corpus, "train", job.languages)
+        train = Corpus.open(self.corpus, "train", job.languages)
         digest = self.addresses.text_hash(job.languages)
         folder = self._text / "subwords"
         return shared_subwords(train, self.profile.packs.subwords, folder, self.locks, self.say, digest=digest)
 
     @property
     def _text(self) -> Path:
-        return self.options.output / "text"
+        return self.addresses.output / "text"
 
     def train_corpus(self) -> Corpus:
-        return Corpus.open(self.options.corpus, "train")
+        return Corpus.open(self.corpus, "train")
 
     def valid_corpus(self) -> Corpus:
-        return Corpus.open(self.options.corpus, self.profile.packs.validation.split)
+        return Corpus.open(self.corpus, self.profile.packs.validation.split)
 
     def test_corpus(self, name: str) -> Corpus:
         one = self.profile.evaluation.sets[name]
-        return Corpus.open(one.corpus or self.options.corpus, one.split)
+        return Corpus.open(one.corpus or self.corpus, one.split)
 
     # The base in memory
 

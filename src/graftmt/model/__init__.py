@@ -1,6 +1,17 @@
 """The Transformer, from parts. Layer 1: it knows nothing of text, training or packs."""
 
 from graftmt.model.configuration import SIZES, ModelConfig, named_size
+from graftmt.model.shapes import parameter_shapes
 from graftmt.model.transformer import Decoder, DecoderState, Encoder, PackedTokens, Transformer
 
-__all__ = ["SIZES", "Decoder", "DecoderState", "Encoder", "ModelConfig", "PackedTokens", "Transformer", "named_size"]
+__all__ = [
+    "SIZES",
+    "Decoder",
+    "DecoderState",
+    "Encoder",
+    "ModelConfig",
+    "PackedTokens",
+    "Transformer",
+    "named_size",
+    "parameter_shapes",
+]

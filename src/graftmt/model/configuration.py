@@ -7,6 +7,18 @@ from typing import Any, Literal
 
 from graftmt.errors import ConfigError, nearest
 
+LARGEST = {
+    "model_dim": 2**14,
+    "ffn_dim": 2**18,
+    "heads": 2**10,
+    "encoder_layers": 256,
+    "decoder_layers": 256,
+    "position_offset": 2**16,
+    "padding_id": 2**24,
+}
+"""Several times what the largest known models have. An architecture may come from a file that anyone has made, and is built
+before its weights are looked at."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
@@ -32,9 +44,12 @@ class ModelConfig:
     padding_id: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("model_dim", "ffn_dim", "heads", "encoder_layers", "decoder_layers"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; expected at least 1.")
+        for name, most in LARGEST.items():
+            least = 0 if name in ("position_offset", "padding_id") else 1
+            if not least <= getattr(self, name) <= most:
+                raise ConfigError(f"{name} is {getattr(self, name)}; expected at least {least} and at most {most:,}.")
+        if not 0 < self.norm_epsilon < 1:
+            raise ConfigError(f"norm_epsilon is {self.norm_epsilon}; expected a number between 0 and 1, such as 1e-5.")
         if self.model_dim % self.heads or self.model_dim % 2:
             raise ConfigError(f"model_dim {self.model_dim} must be even and a multiple of heads {self.heads}.")
 

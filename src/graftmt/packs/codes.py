@@ -9,8 +9,9 @@ from torch import Tensor
 
 from graftmt.base import Base
 from graftmt.errors import ConfigError
+from graftmt.packs.archive import is_pack
 from graftmt.packs.pack import has_own_codes
-from graftmt.packs.storage import is_pack, load_pack
+from graftmt.packs.storage import load_pack
 
 
 def nearest_code(language: str, model: Path, base: Base) -> str:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from graftmt.base import Base
-from graftmt.errors import CheckpointError, ConfigError, GraftError
+from graftmt.errors import CheckpointError, ConfigError, GraftError, LanguageError
 from graftmt.model import ModelConfig, Transformer
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Projection
 from graftmt.model.layers import ACTIVATIONS, DecoderLayer, EncoderLayer
@@ -27,7 +27,7 @@ from graftmt.packs.adapters import (
     ParallelAdapter,
 )
 from graftmt.packs.codec import ComposedCodec
-from graftmt.packs.pack import Pack, has_own_codes, lends_code
+from graftmt.packs.pack import Pack, codes_of, has_own_codes, lends_code
 from graftmt.packs.parts import AdapterPart, Parts, Side
 from graftmt.text import Codec
 
@@ -73,6 +73,18 @@ def check_fits(pack: Pack, base: Base, side: Side) -> None:
         raise CheckpointError(
             f"the pack {pack.name} was made for the base {pack.base[:16]}…; this base is {base.fingerprint[:16]}…. "
             "Use the base it was made for, or train the pack again on this one."
+        )
+    known = [language for language in pack.languages if language in base.languages]
+    if known:
+        raise LanguageError(
+            f"the pack {pack.name} is for {', '.join(known)}, which the base has already; packs are for other languages."
+        )
+    codes = codes_of(side, base.tokenizer), base.tokenizer.code_placement
+    shapes = {name: tuple(parameter.shape) for name, parameter in pack.parameters.items()}
+    if (pack.tokenizer.languages, pack.tokenizer.code_placement) != codes or shapes != pack.expected_shapes(base.model.config):
+        raise CheckpointError(
+            f"the pack {pack.name} names this base as its own, but has codes or tensors of another architecture; "
+            "train it again on this base."
         )
     if pack.device != base.model.device:
         raise GraftError(

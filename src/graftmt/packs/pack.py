@@ -36,8 +36,12 @@ class Pack:
     base: str
     tokenizer: Tokenizer
     parameters: dict[str, nn.Parameter]
+    partners: tuple[str, ...] = ()
+    """The base's languages that it was trained with. They decide where parts with `@trained` are used."""
+    few: tuple[str, ...] = ()
+    """Those of the partners with a few lines only, with which such parts are not used."""
     card: dict[str, Any] = field(default_factory=dict)
-    """What is known of it: how its rows were initialised, what it was trained on, its scores, its parent."""
+    """Provenance for people: row initialisation, training text, scores, parent. It decides nothing."""
     fingerprint: str = ""
     """Empty until it is stored or loaded."""
 
@@ -72,7 +76,7 @@ class Pack:
 
     def is_whole_with(self, language: str) -> bool:
         """Whether all of it is used with this language on the other side."""
-        trained = language in self.card.get("partners", ()) and language not in self.card.get("few", ())
+        trained = language in self.partners and language not in self.few
         return trained or not self.recipe.scoped
 
     def for_partner(self, language: str, config: ModelConfig) -> Pack:
@@ -111,8 +115,12 @@ def lends_code(pack: Pack) -> bool:
 
 def pack_tokenizer(subwords: Subwords, side: Side, base: Tokenizer) -> Tokenizer:
     """A pack's vocabulary: its own pieces and, where codes are written on its side, copies of all the base's codes."""
-    written_here = side == "source" or base.code_placement == "decoder"
-    return Tokenizer(subwords, base.languages if written_here else (), base.code_placement)
+    return Tokenizer(subwords, codes_of(side, base), base.code_placement)
+
+
+def codes_of(side: Side, base: Tokenizer) -> tuple[str, ...]:
+    """The languages whose codes a pack has copies of."""
+    return base.languages if side == "source" or base.code_placement == "decoder" else ()
 
 
 def check_recipe(recipe: Recipe, side: Side, languages: Sequence[str], base: Base) -> None:

@@ -109,7 +109,7 @@ class BaseParameter:
 def base_parameters(config: ModelConfig) -> tuple[BaseParameter, ...]:
     """All of both stacks in the model's order, from a model without memory."""
     with torch.device("meta"):
-        model = Transformer.build(config, 8)
+        model = Transformer.build(config, config.padding_id + 1)
     norms = {name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)}
     result = []
     for name, value in model.named_parameters():

@@ -8,47 +8,63 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import torch
-from safetensors import SafetensorError
 from safetensors import torch as safetensors_torch
-from torch import Tensor, nn
+from torch import nn
 
-from graftmt.base import DTYPES, hash_tensors, named_dtype
+from graftmt import places
+from graftmt.base import check_fingerprint, named_dtype
 from graftmt.configuration import from_mapping, to_mapping
-from graftmt.errors import CheckpointError, GraftError
+from graftmt.documents import LARGEST_DOCUMENT, check_fields, parse_document
+from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_file, atomic_folder
 from graftmt.model import ModelConfig
-from graftmt.packs.pack import Pack
-from graftmt.packs.recipe import Recipe
-from graftmt.text import Subwords, Tokenizer
+from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, SUBWORDS, TENSORS, open_pack
+from graftmt.packs.card import PackCard, pack_card
+from graftmt.packs.pack import Pack, has_own_codes
+from graftmt.packs.parts import resolve, tensor_shapes
+from graftmt.packs.recipe import SCOPED, Recipe
+from graftmt.places import PACK, check_file
+from graftmt.tensor_files import TensorFile, hash_tensors
+from graftmt.text import Subwords, Tokenizer, check_language_names, tokenizer_fingerprint
+from graftmt.text.subwords import LARGEST_MODEL
 
-FORMAT = 1
-"""Raised when the files' meaning changes; a reader refuses a newer one and keeps reading the older ones."""
+FORMAT = 2
+"""Raised when the files' meaning changes; a reader refuses a newer one and keeps reading the older ones.
 
-ARCHIVE = ".graftpack"
-"""A path that ends so is one file, a zip archive; any other is a folder."""
+1: partners and few are on the card, and no part of the fingerprint. 2: they are fields of pack.json, and part of it. A pack
+whose recipe has no parts for trained directions is the same with any partners, and is written as format 1.
+"""
+LONGEST_RECIPE = 8_000
+"""Characters."""
 
-AGAIN = "Get it again from a copy."
-DOCUMENT, TENSORS, SUBWORDS, CARD = "pack.json", "pack.safetensors", "subwords.model", "README.md"
 
-REQUIRED: dict[str, type] = {
-    "fingerprint": str,
-    "base": str,
-    "side": str,
-    "languages": list,
-    "recipe": str,
-    "code_placement": str,
-    "codes": list,
-    "architecture": dict,
-    "card": dict,
-}
+class _Required(TypedDict):
+    fingerprint: str
+    base: str
+    side: Literal["source", "target"]
+    languages: list[str]
+    recipe: str
+    code_placement: Literal["source", "decoder"]
+    codes: list[str]
+    architecture: dict[str, Any]
+    card: PackCard
+
+
+class PackDocument(_Required, total=False):
+    """pack.json, apart from its kind and format; partners and few are required of format 2."""
+
+    partners: list[str]
+    few: list[str]
+    rows: int
+    parameters: int
+    bytes: int
+    dtype: Literal["fp32", "bf16", "fp16"]
 
 
 def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str = "fp32") -> str:
@@ -59,11 +75,14 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
     path, precision = Path(path), named_dtype(dtype)
     check_place(path)
     tensors = {name: tensor.detach().to("cpu", precision).contiguous() for name, tensor in pack.parameters.items()}
-    mark = pack_fingerprint(pack, tensors)
+    digest = _begun(pack.side, pack.languages, pack.recipe, pack.base, pack.tokenizer.fingerprint, _scope(pack))
+    hash_tensors(digest, tensors)
+    mark = digest.hexdigest()
     data = safetensors_torch.save(tensors)
+    scope = {"partners": list(pack.partners), "few": list(pack.few)} if pack.recipe.scoped else {}
     document = {
         "kind": "pack",
-        "format": FORMAT,
+        "format": FORMAT if scope else 1,
         "fingerprint": mark,
         "base": pack.base,
         "side": pack.side,
@@ -71,12 +90,13 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
         "recipe": str(pack.recipe),
         "code_placement": pack.tokenizer.code_placement,
         "codes": list(pack.tokenizer.languages),
+        **scope,
         "rows": len(pack.tokenizer),
         "parameters": pack.size,
         "bytes": len(data) + len(pack.tokenizer.subwords.model_bytes),
         "dtype": dtype,
         "architecture": to_mapping(config),
-        "card": pack.card,
+        "card": {key: value for key, value in pack.card.items() if key not in scope},
     }
     files = {
         DOCUMENT: (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode(),
@@ -98,60 +118,75 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
 
 
 def load_pack(path: str | Path, *, device: str | torch.device = "cpu", dtype: str = "fp32") -> Pack:
-    """Reads a pack's folder or archive and checks that it is whole and unchanged."""
-    path = Path(path)
-    files = _read_files(path, (DOCUMENT, TENSORS, SUBWORDS))
-    document = _parse_document(path, files[DOCUMENT])
-    try:
-        tensors: dict[str, Tensor] = safetensors_torch.load(files[TENSORS])
-    except SafetensorError as error:
-        raise CheckpointError(f"{path}: {TENSORS} is truncated or damaged ({error}). Get the pack again from a copy.") from None
-    try:
-        subwords = Subwords(files[SUBWORDS], f"{path}/{SUBWORDS}")
-    except UnicodeDecodeError as error:
-        raise CheckpointError(f"{path}: {SUBWORDS} is damaged ({error}). Get the pack again from a copy.") from None
-    config = from_mapping(ModelConfig, document["architecture"], "architecture")
+    """Reads a pack's folder or archive and checks that it is whole and unchanged.
+
+    Sizes are compared before memory is taken for them, and the fingerprint before the subword model is opened.
+    """
+    path, precision = Path(path), named_dtype(dtype)
+    with open_pack(path) as files:
+        document = _parse_document(path, files.read(DOCUMENT, LARGEST_DOCUMENT))
+        recipe, config = _recipe_of(path, document), _architecture_of(path, document)
+        subwords = files.read(SUBWORDS, LARGEST_MODEL)
+        file = TensorFile(*files.open(TENSORS), f"{path}: {TENSORS}")
+        rows = _check_tensors(file, document, recipe, config)
+        partners, few = scope_of(document)
+        digest = _begun(
+            document["side"],
+            document["languages"],
+            recipe,
+            document["base"],
+            tokenizer_fingerprint(subwords, document["codes"], document["code_placement"]),
+            None if document["format"] == 1 else (partners, few),
+        )
+        tensors = dict(file.weights(digest))
+    if digest.hexdigest() != document["fingerprint"]:
+        raise CheckpointError(
+            f"{path}: {TENSORS}, {SUBWORDS} and {DOCUMENT} do not have the fingerprint {document['fingerprint'][:16]}… of "
+            f"{DOCUMENT}; the pack was changed or damaged after it was made. {AGAIN}"
+        )
+    tokenizer = Tokenizer(Subwords(subwords, f"{path}/{SUBWORDS}"), document["codes"], document["code_placement"])
+    if len(tokenizer) != rows:
+        raise CheckpointError(f"{path}: its vocabulary has {len(tokenizer)} rows, and embedding.weight {rows}. {AGAIN}")
     pack = Pack(
         side=document["side"],
         languages=tuple(document["languages"]),
-        recipe=Recipe.parse(document["recipe"]),
+        recipe=recipe,
         base=document["base"],
-        tokenizer=Tokenizer(subwords, document["codes"], document["code_placement"]),
+        tokenizer=tokenizer,
         parameters={},
+        partners=partners,
+        few=few,
         card=document["card"],
         fingerprint=document["fingerprint"],
     )
-    _check_tensors(path, pack, tensors, config)
-    # In the recipe's order: safetensors gives them in any, and the sum of a gradient's norm depends on it.
+    # In the recipe's order: a file has them in any, and the sum of a gradient's norm depends on it.
     pack.parameters |= {name: nn.Parameter(tensors[name]) for name in pack.expected_shapes(config)}
-    if pack_fingerprint(pack, tensors) != document["fingerprint"]:
-        raise CheckpointError(
-            f"{path}: what is stored does not have the fingerprint {document['fingerprint'][:16]}… of {DOCUMENT}; the pack was "
-            "changed or damaged after it was made. Get it again from a copy."
-        )
-    return pack.to(device, named_dtype(dtype))
+    return pack.to(device, precision)
 
 
 def read_pack_document(path: str | Path) -> dict[str, Any]:
     """pack.json alone, checked: for looking at a pack without loading it."""
-    return _parse_document(Path(path), _read_files(Path(path), (DOCUMENT,))[DOCUMENT])
+    path = Path(path)
+    with open_pack(path) as files:
+        return _parse_document(path, files.read(DOCUMENT, LARGEST_DOCUMENT))
+
+
+def scope_of(document: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A pack's partners and few, where its format has them."""
+    place = document["card"] if document["format"] == 1 else document
+    return tuple(place.get("partners", ())), tuple(place.get("few", ()))
+
+
+def uncovered(document: Mapping[str, Any]) -> str:
+    """What decides translations, and is not part of the pack's fingerprint; empty where nothing is."""
+    if document["format"] == 1 and Recipe.parse(document["recipe"]).scoped:
+        return f"card.partners and card.few, which say where parts with {SCOPED} are used (format 1)"
+    return ""
 
 
 def check_place(path: Path) -> None:
     """A pack may take the place of another one, but of nothing else: a folder that is written to is replaced whole."""
-    if path.suffix == ARCHIVE:
-        wrong = path.is_dir()
-    else:
-        wrong = path.is_file() or (path.is_dir() and not (path / DOCUMENT).is_file() and any(path.iterdir()))
-    if wrong:
-        kind = "folder" if path.is_dir() else "file"
-        raise GraftError(
-            f"{path} is there already, a {kind} that is no pack; it stays as it is. Name a new folder, such as "
-            f"{path / 'pack' if path.is_dir() else path.with_name(path.name + '-pack')}, or a file that ends in {ARCHIVE}."
-        )
-    existing = next((folder for folder in path.absolute().parents if folder.exists()), Path("/"))
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise GraftError(f"{path} cannot be written: {existing} is {'not writable' if existing.is_dir() else 'no folder'}.")
+    check_file(path) if path.suffix == ARCHIVE else places.check_place(path, PACK)
 
 
 def check_unclaimed(path: Path, own: Iterable[Path]) -> None:
@@ -179,139 +214,77 @@ def _stored_fingerprint(path: Path) -> str | None:
         return None  # not there, or damaged
 
 
-def is_pack(path: Path) -> bool:
-    return (path / DOCUMENT).is_file() or path.suffix == ARCHIVE or (path.is_file() and zipfile.is_zipfile(path))
+def _scope(pack: Pack) -> tuple[Sequence[str], Sequence[str]] | None:
+    return (pack.partners, pack.few) if pack.recipe.scoped else None
 
 
-def pack_fingerprint(pack: Pack, tensors: Mapping[str, Tensor]) -> str:
-    """sha256 over what makes a pack do what it does: tensors, vocabulary, side, languages, recipe and base."""
-    parts = [pack.side, pack.languages, str(pack.recipe), pack.base, pack.tokenizer.fingerprint]
-    digest = hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode())
-    hash_tensors(digest, tensors)
-    return digest.hexdigest()
-
-
-def _read_files(path: Path, names: tuple[str, ...]) -> dict[str, bytes]:
-    """The named files of a folder or an archive; nothing else in them is looked at."""
-    try:
-        if path.is_dir():
-            return {name: (path / name).read_bytes() for name in names}
-        with zipfile.ZipFile(path) as archive:
-            return {name: archive.read(name) for name in names}
-    except FileNotFoundError as error:
-        if not path.exists():
-            raise GraftError(f"there is no pack {path}; make one with `graftmt add LANG`.") from None
-        missing = Path(error.filename).name
-        if missing == DOCUMENT and not (path / TENSORS).exists():
-            inside = path / "pack"
-            hint = f"did you mean {inside}?" if (inside / DOCUMENT).is_file() else "give the folder or the file of one."
-            raise CheckpointError(f"{path} is not a pack, for it has no {DOCUMENT}; {hint}") from None
-        raise CheckpointError(f"{path} is not a whole pack: it lacks {missing}. {AGAIN}") from None
-    except KeyError as error:
-        raise CheckpointError(f"{path} is not a whole pack: {error.args[0]}. {AGAIN}") from None
-    except zipfile.BadZipFile as error:
-        raise CheckpointError(f"{path} is not a pack, or it is truncated ({error}). {AGAIN}") from None
-    except (NotImplementedError, RuntimeError, EOFError, zlib.error) as error:  # an archive of a kind that we do not write
-        raise CheckpointError(f"{path} is damaged ({error}). {AGAIN}") from None
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from None
+def _begun(
+    side: str,
+    languages: Sequence[str],
+    recipe: Recipe,
+    base: str,
+    tokenizer: str,
+    scope: tuple[Sequence[str], Sequence[str]] | None,
+) -> hashlib._Hash:
+    """The sha256 of what makes a pack do what it does, before its tensors; `tokenizer` is the fingerprint of one."""
+    parts = [side, list(languages), str(recipe), base, tokenizer, *(map(list, scope) if scope is not None else ())]
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode())
 
 
 def _parse_document(path: Path, content: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(content)
+        document = parse_document(content)
+        if document.get("kind") != "pack":
+            raise ValueError("it does not describe a pack")
     except ValueError as error:
-        raise CheckpointError(f"{path}: {DOCUMENT} is damaged ({error}). Get the pack again from a copy.") from None
-    if not isinstance(document, dict) or document.get("kind") != "pack":
-        raise CheckpointError(f"{path}: {DOCUMENT} does not describe a pack; give the folder or archive of one.")
-    if not isinstance(document.get("format"), int) or document["format"] > FORMAT:
+        raise CheckpointError(f"{path}: {DOCUMENT} is damaged ({error}). {AGAIN}") from None
+    if type(document.get("format")) is not int or not 1 <= document["format"] <= FORMAT:
         raise CheckpointError(
-            f"{path} has format {document.get('format')!r}; this version of graftmt reads up to {FORMAT}. Upgrade graftmt."
+            f"{path} has format {document.get('format')!r:.40}; this version of graftmt reads up to {FORMAT}. Upgrade graftmt."
         )
-    missing = [key for key, kind in REQUIRED.items() if not isinstance(document.get(key), kind)]
-    if missing or document["side"] not in ("source", "target"):
-        raise CheckpointError(f"{path}: {DOCUMENT} lacks {', '.join(missing) or 'a side'}, or not of the right kind. {AGAIN}")
-    for key in ("languages", "codes"):
-        if not all(isinstance(language, str) and language for language in document[key]) or not document["languages"]:
-            raise CheckpointError(f"{path}: {DOCUMENT} has {key} that are none: {document[key]}. {AGAIN}")
+    try:
+        check_fields(document, PackDocument)
+        _check_pack(document)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {DOCUMENT} is damaged ({error}). {AGAIN}") from None
+    partners, few = scope_of(document)
+    check_language_names([*document["languages"], *document["codes"], *partners, *few], f"{path}: {DOCUMENT}")
     return document
 
 
-def _check_tensors(path: Path, pack: Pack, tensors: Mapping[str, Tensor], config: ModelConfig) -> None:
-    """Exactly the tensors that recipe, vocabulary and architecture say, in their shapes."""
-    expected = pack.expected_shapes(config)
-    for words, names in (
-        ("lacks", expected.keys() - tensors.keys()),
-        ("has unexpected", tensors.keys() - expected.keys()),
-    ):
-        if names:
-            listed = ", ".join(sorted(names)[:5]) + (" …" if len(names) > 5 else "")
-            raise CheckpointError(f"{path} {words} tensors, for the recipe {str(pack.recipe)!r}: {listed}. {AGAIN}")
-    for name, shape in expected.items():
-        found = tuple(tensors[name].shape)
-        if found != shape:
-            raise CheckpointError(f"{path}: tensor {name} has shape {found}; its recipe and vocabulary say {shape}. {AGAIN}")
-        if tensors[name].dtype not in DTYPES.values():
-            raise CheckpointError(f"{path}: tensor {name} is of {tensors[name].dtype}, which no pack has. {AGAIN}")
+def _check_pack(document: Mapping[str, Any]) -> None:
+    """What types do not say, as a ValueError."""
+    check_fingerprint(document["fingerprint"], "fingerprint")
+    check_fingerprint(document["base"], "base")
+    for key in ("partners", "few") if document["format"] > 1 else ():
+        if key not in document:
+            raise ValueError(f"{key} is missing")
+    languages, codes = document["languages"], document["codes"]
+    if not languages or len(set(languages)) < len(languages) or len(set(codes)) < len(codes):
+        raise ValueError("languages and codes: expected different ones, and at least one language")
+    if len(document["recipe"]) > LONGEST_RECIPE:
+        raise ValueError(f"recipe has {len(document['recipe']):,} characters")
 
 
-def pack_card(document: Mapping[str, Any]) -> str:
-    """README.md of a pack: what a person who finds it wants to know first."""
-    card = document["card"]
-    languages = ", ".join(document["languages"])
-    option = f"--packs {'+'.join(document['languages'])}-{document['side']}"
-    lines = [
-        f"# A graftmt language pack: {languages} as {document['side']}",
-        "",
-        "It adds what a multilingual base needs to translate "
-        f"{'from' if document['side'] == 'source' else 'into'} {languages}, and changes nothing in the base.",
-        "",
-        "| | |",
-        "|---|---|",
-        f"| for the base | `{document['base']}` |",
-        f"| fingerprint | `{document['fingerprint']}` |",
-        f"| recipe | `{document['recipe']}` |",
-        f"| parameters | {document['parameters']:,} ({document['dtype']}), {document['bytes'] / 1e6:.1f} MB |",
-        f"| vocabulary rows | {document['rows']:,} |",
-    ]
-    counts = card.get("initialisation") or {}
-    if counts:
-        lines.append("| rows began as | " + ", ".join(f"{rule} {count:,}" for rule, count in counts.items()) + " |")
-    facts = {key: value for key, value in card.items() if isinstance(value, str | int | float)}
-    lines += [f"| {key.replace('_', ' ')} | {f'{value:,}' if type(value) is int else value} |" for key, value in facts.items()]
-    if parent := card.get("parent"):
-        lines.append(f"| continues | `{parent['fingerprint']}` (version {parent.get('version', 1)}) |")
-    lines += _score_lines(card)
-    if samples := card.get("samples"):
-        lines += ["", "## Samples", ""]
-        for sample in samples:
-            lines += [f"- {sample['direction']}: {sample['source']}", f"  → {sample['translation']}"]
-            if sample["translation"] != sample["reference"]:
-                lines.append(f"  (reference: {sample['reference']})")
-    lines += ["", f"Use it: `graftmt translate --base BASE {option} --source XX --target YY < input > output`.", ""]
-    return "\n".join(lines)
+def _recipe_of(path: Path, document: Mapping[str, Any]) -> Recipe:
+    try:
+        return Recipe.parse(document["recipe"])
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: {DOCUMENT} is damaged: {error}") from None
 
 
-def kind_of(entry: Mapping[str, Any]) -> str:
-    """Of an entry of a card's scores: how its direction was trained, or which way was taken."""
-    trained = "zero-shot" if entry.get("zero_shot") else "few lines" if entry.get("few_lines") else "trained"
-    return entry.get("route") or trained
+def _architecture_of(path: Path, document: Mapping[str, Any]) -> ModelConfig:
+    try:
+        return from_mapping(ModelConfig, document["architecture"], "architecture")
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: {DOCUMENT} is damaged ({str(error).rstrip('.')}). {AGAIN}") from None
 
 
-def _score_lines(card: Mapping[str, Any]) -> list[str]:
-    scores = card.get("scores")
-    if not scores:
-        return []
-    before = (card.get("parent") or {}).get("scores_here") or {}
-    pivot = next((entry["pivot"]["through"] for entry in scores.values() if entry.get("pivot")), None)
-    columns = ["direction", "", "BLEU", "chrF", "lines"]
-    columns += [f"chrF through {pivot}"] * (pivot is not None) + ["chrF before"] * bool(before)
-    lines = ["", "## Scores", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for direction, entry in scores.items():
-        cells = [direction, kind_of(entry), f"{entry['bleu']:.1f}", f"{entry['chrf']:.1f}", str(entry.get("lines", ""))]
-        if pivot is not None:
-            cells.append(f"{entry['pivot']['chrf']:.1f}" if entry.get("pivot") else "")
-        if before:
-            cells.append(f"{before[direction]['chrf']:.1f}" if direction in before else "")
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+def _check_tensors(file: TensorFile, document: Mapping[str, Any], recipe: Recipe, config: ModelConfig) -> int:
+    """Exactly the tensors that recipe and architecture call for; returns the rows, which the vocabulary must have too."""
+    side, matrix = document["side"], file.tensors.get("embedding.weight")
+    rows = matrix.shape[0] if matrix is not None and matrix.shape else 0
+    codes = len(document["languages"]) if has_own_codes(recipe, side, document["code_placement"]) else 0
+    expected = tensor_shapes(resolve(recipe, config, side), config, side=side, rows=rows, codes=codes)
+    file.check(expected, f"the recipe {str(recipe)!r}")
+    return rows

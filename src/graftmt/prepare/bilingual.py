@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graftmt.data.corpus import ENDINGS, Corpus
 from graftmt.errors import DataError, LanguageError
-
-_LANGUAGE = re.compile(r"[A-Za-z][\w-]*")
+from graftmt.text.languages import check_language_names, is_language_name
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,7 @@ class BilingualCorpus:
 def find_corpora(arguments: Sequence[str], *, pivot: str = "en", split: str = "train") -> list[BilingualCorpus]:
     """What to align: `FOLDER` (each language in it with the pivot), `fr=FOLDER`, `fr=PREFIX` (of PREFIX.en and PREFIX.fr) or
     `fr=ENGLISH_FILE,FRENCH_FILE`; each language once."""
+    check_language_names([pivot], "--pivot")
     corpora: dict[str, BilingualCorpus] = {}
     for argument in arguments:
         for corpus in _find(argument, pivot, split):
@@ -49,7 +48,7 @@ def find_corpora(arguments: Sequence[str], *, pivot: str = "en", split: str = "t
 
 def _find(argument: str, pivot: str, split: str) -> Iterator[BilingualCorpus]:
     language, equals, value = argument.partition("=")
-    if Path(argument).expanduser().exists() or not equals or not _LANGUAGE.fullmatch(language):
+    if Path(argument).expanduser().exists() or not equals or not is_language_name(language):
         folder = Corpus.open(Path(argument).expanduser(), split)
         _require_pivot(pivot, folder.languages, argument)
         for other in folder.languages:

@@ -7,10 +7,9 @@ lines, so that chunks can go to any number of processes; duplicates need to know
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from multiprocessing import get_context
 from typing import Any, TypeAlias
 
 from graftmt.errors import LanguageError, nearest
@@ -27,6 +26,7 @@ from graftmt.prepare.repairs import (
 )
 from graftmt.prepare.scripts import expected_scripts, foreign_share, length_of
 from graftmt.prepare.source import Line, Source
+from graftmt.workers import pool
 
 CHUNK = 2_000
 """Lines; the result does not depend on it."""
@@ -298,18 +298,14 @@ def in_processes(number: int) -> ChunkMapper:
     """Chunks go to `number` processes, a few ahead of what is read, and come back in order."""
 
     def run(chunks: Iterator[Chunk], config: CleaningConfig, state: CleaningState) -> Iterator[tuple[Chunk, Counts]]:
-        # spawn: a fork of a process with threads, such as torch's, may hang.
-        pool = ProcessPoolExecutor(number, mp_context=get_context("spawn"), initializer=_start_worker, initargs=(config, state))
-        try:
+        with pool(number, _start_worker, (config, state)) as workers:
             waiting: list[Future[tuple[Chunk, Counts]]] = []
             for chunk in chunks:
-                waiting.append(pool.submit(_clean_in_worker, chunk))
+                waiting.append(workers.submit(_clean_in_worker, chunk))
                 if len(waiting) > 2 * number:
                     yield waiting.pop(0).result()
             while waiting:
                 yield waiting.pop(0).result()
-        finally:
-            pool.shutdown(cancel_futures=True)
 
     return run
 

@@ -5,16 +5,19 @@ A `Source` can be read more than once. A line is a tuple with one text a languag
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from graftmt.errors import DataError
+from graftmt.errors import ConfigError, DataError
 from graftmt.files import atomic_folder, write_json
+from graftmt.text.languages import check_language_names
 
 Line: TypeAlias = tuple[str, ...]
+_SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,10 @@ def write_corpus(
     `report`, asked when all lines are written, is for a report.json. Whatever fails on the way, an error of a reader or a full
     disk, leaves what was at `folder` before.
     """
+    for split, source in splits.items():
+        check_language_names(source.languages, source.name)
+        if not _SPLIT.fullmatch(split):
+            raise ConfigError(f"{split!r} cannot name a split; expected letters, digits, '_' and '-', such as train or valid.")
     counts: dict[str, int] = {}
     with atomic_folder(folder) as temporary:
         for split, source in splits.items():

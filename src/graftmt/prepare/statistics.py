@@ -17,6 +17,7 @@ from graftmt.errors import ConfigError, DataError
 from graftmt.evaluation.plots import plot_matrix
 from graftmt.evaluation.tables import Column, Table
 from graftmt.files import write_json, write_text
+from graftmt.places import FILES, check_place
 from graftmt.prepare.source import Source
 from graftmt.progress import progress
 
@@ -228,6 +229,7 @@ def write_statistics(
     folder: Path, statistics: Statistics, samplings: Sequence[Sampling] = (), *, pivot: str = "en"
 ) -> list[Path]:
     """statistics.md, statistics.json and, where matplotlib is installed, pairs.png and a sampling-VIEW.png for each view."""
+    check_place(folder, FILES)
     tables = [language_table(statistics, samplings, pivot=pivot), pair_table(statistics)]
     written = [folder / "statistics.md", folder / "statistics.json"]
     write_text(written[0], "\n".join(table.markdown() for table in tables))

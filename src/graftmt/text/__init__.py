@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from graftmt.text.codec import Codec
+from graftmt.text.languages import check_language_names
 from graftmt.text.learning import train_subwords
-from graftmt.text.subwords import Subwords, normalise
-from graftmt.text.tokenizer import CodePlacement, PieceCounts, Tokenizer
+from graftmt.text.subwords import Subwords, normalise, read_model
+from graftmt.text.tokenizer import CodePlacement, PieceCounts, Tokenizer, tokenizer_fingerprint
 from graftmt.text.vocabulary import BEGINNING_ID, END_ID, PADDING_ID, UNKNOWN_ID, Vocabulary, code_symbol
 
 __all__ = [
@@ -22,7 +23,10 @@ __all__ = [
     "Subwords",
     "Tokenizer",
     "Vocabulary",
+    "check_language_names",
     "code_symbol",
     "normalise",
+    "read_model",
+    "tokenizer_fingerprint",
     "train_subwords",
 ]

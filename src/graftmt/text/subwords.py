@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import sentencepiece
 
+from graftmt.documents import read_limited
 from graftmt.errors import DataError
 from graftmt.files import atomic_file
 from graftmt.text.casing import TITLE_MARKER, UPPER_MARKER, apply_marker, lowercase, marker_for
@@ -28,6 +29,8 @@ BYTES = {f"<0x{value:02X}>": value for value in range(256)}
 CACHE_ENTRIES = 250_000  # some 50 MB
 CACHED_LENGTH = 48  # in languages without spaces a "word" is a whole sentence, which does not come back
 
+LARGEST_MODEL = 2**24
+"""Bytes: three times those of a model of 256,000 pieces."""
 
 Value = TypeVar("Value")
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
@@ -48,13 +51,14 @@ class Subwords:
         self.model_bytes = model_bytes
         try:
             self._model = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
-        except RuntimeError:
+            size = self._model.get_piece_size()
+            _check(self._model, name)
+            # All pieces but SentencePiece's own <unk>, which is always its piece 0.
+            self.pieces: tuple[str, ...] = tuple(self._model.id_to_piece(i) for i in range(1, size))
+            self.byte_fallback: bool = size > 1 and bool(self._model.is_byte(1))
+        # Of these SentencePiece has several, one for each way in which a model can be wrong; pieces may also be no text.
+        except (RuntimeError, ValueError, IndexError, OSError):
             raise DataError(f"{name} is not a SentencePiece model or is damaged; train it again or restore it.") from None
-        size = self._model.get_piece_size()
-        _check(self._model, name)
-        # All pieces but SentencePiece's own <unk>, which is always its piece 0.
-        self.pieces: tuple[str, ...] = tuple(self._model.id_to_piece(i) for i in range(1, size))
-        self.byte_fallback: bool = size > 1 and bool(self._model.is_byte(1))
         self.alphabet: frozenset[str] = frozenset(piece for piece in self.pieces if len(piece) == 1)
         self._segments = Segmenter(self.alphabet)
         self._word_cache: dict[str, list[str]] = {}
@@ -62,10 +66,7 @@ class Subwords:
 
     @classmethod
     def load(cls, path: Path | str) -> Subwords:
-        try:
-            return cls(Path(path).read_bytes(), name=str(path))
-        except OSError as error:
-            raise DataError(f"cannot read the subword model {path}: {error.strerror}; check the path.") from None
+        return cls(read_model(path), name=str(path))
 
     def save(self, path: Path | str) -> None:
         with atomic_file(Path(path)) as temporary:
@@ -151,6 +152,16 @@ class Subwords:
                 parts.append(UNKNOWN_SURFACE if piece == UNKNOWN else piece.replace(BOUNDARY, " "))
         parts.extend(pending.decode(errors="replace"))
         return "".join(parts).removeprefix(" ")
+
+
+def read_model(path: Path | str) -> bytes:
+    """The bytes of a file that may be a subword model."""
+    try:
+        return read_limited(Path(path), LARGEST_MODEL)
+    except ValueError as error:
+        raise DataError(f"the subword model {path} cannot be used: {error}.") from None
+    except OSError as error:
+        raise DataError(f"cannot read the subword model {path}: {error.strerror}; check the path.") from None
 
 
 def _apply_to_last(parts: list[str], marker: str) -> None:

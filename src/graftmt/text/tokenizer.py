@@ -122,8 +122,7 @@ class Tokenizer:
     @property
     def fingerprint(self) -> str:
         """Equal where, and only where, the same text gives the same rows."""
-        described = json.dumps([_FORMAT, self.code_placement, self.languages], ensure_ascii=False).encode()
-        return hashlib.sha256(described + b"\n" + self.subwords.model_bytes).hexdigest()
+        return tokenizer_fingerprint(self.subwords.model_bytes, self.languages, self.code_placement)
 
     def count(self, lines: Iterable[str]) -> PieceCounts:
         """Pieces of these lines, and how many of them are <unk> or single bytes."""
@@ -140,3 +139,9 @@ class Tokenizer:
     def unknown_rate(self, lines: Iterable[str]) -> float:
         """The share of pieces that are <unk>."""
         return self.count(lines).unknown_rate
+
+
+def tokenizer_fingerprint(model_bytes: bytes, languages: Sequence[str], code_placement: str) -> str:
+    """The fingerprint of the tokenizer that these would make; the model is only hashed, so it may be anything."""
+    described = json.dumps([_FORMAT, code_placement, list(languages)], ensure_ascii=False).encode()
+    return hashlib.sha256(described + b"\n" + model_bytes).hexdigest()

@@ -13,10 +13,11 @@ from graftmt.base import Base, check_base_place, choose_device
 from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rates
 from graftmt.errors import ConfigError
 from graftmt.files import write_json
+from graftmt.places import RUNS, check_place
 from graftmt.text import Tokenizer
-from graftmt.training.checkpoints import RunState
 from graftmt.training.configuration import RunConfig, TrainConfig
 from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
+from graftmt.training.run_state import RunState
 from graftmt.training.sharding import make_whole, shard
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
@@ -36,7 +37,7 @@ def train_base(
         select_directions(stage.directions, languages, config.data.pivot)  # before hours are spent on the first
     set_up_torch(device, config.threads)
     folder = config.run / "base"
-    with held_run(config.run, device, fresh=fresh, say=say, sharded=config.sharded) as (team, say):
+    with held_run(config.run, device, of="base", fresh=fresh, say=say, sharded=config.sharded) as (team, say):
         check_base_place(folder)  # before hours are spent on what goes there
         quiet = quiet or not team.first
         with team.first_alone():
@@ -98,6 +99,7 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
 
 def check_files(config: TrainConfig) -> None:
     """The corpus has the files that the run needs, for all languages and directions; what is in them is not read."""
+    check_place(config.run, RUNS["base"])
     languages = choose_languages(config)
     options = config.validation
     validated = [options.directions] if options.lines and options.directions else []

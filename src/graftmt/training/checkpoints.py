@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,15 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from graftmt.base import read_tensors, write_tensors
+from graftmt.checked import check_files, write_checksums
 from graftmt.configuration import differences, from_mapping, to_mapping
 from graftmt.errors import CheckpointError, ConfigError, GraftError
-from graftmt.files import atomic_folder, read_json, remove_left, write_json
+from graftmt.files import atomic_folder, read_json, sweep, write_json
+from graftmt.tensor_files import read_tensors, write_tensors
 from graftmt.training.configuration import MAY_CHANGE, RunConfig, TrainConfig, ValidationConfig
+from graftmt.training.run_state import FORMAT, RunState, is_validation, read_state_document
 from graftmt.training.sharding import cut_like, whole
 
-FORMAT = 1
 NAME = re.compile(r"stage(\d+)-step(\d+)")
 WAY_OUT = "use another run folder (run=…), or --fresh to start over"
 """Of `train` and `retrain`; others say their own with `way_out`."""
@@ -51,28 +52,6 @@ def way_out(words: str) -> Iterator[None]:
         raise CannotGoOn(error.problem, words) from None
 
 
-@dataclass
-class RunState:
-    """The counters of a run: all that is needed, with the tensors, to go on as if it had never stopped."""
-
-    stage: int = 0
-    step: int = 0
-    """Updates done in this stage."""
-    best_score: float | None = None
-    best_step: int = 0
-    without_improvement: int = 0
-    target_tokens: int = 0
-    seconds: float = 0.0
-    """Spent training, over all the commands it took."""
-    validations: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def best_validation(self) -> dict[str, Any] | None:
-        """Of the weights that are kept."""
-        best = (self.stage, self.best_step)
-        return next((entry for entry in self.validations if (entry["stage"], entry["step"]) == best), None)
-
-
 class Checkpoints:
     """The checkpoints folder of one run, whose configuration is a `kind`.
 
@@ -89,8 +68,30 @@ class Checkpoints:
 
     def sweep(self) -> None:
         """Removes what a kill left half written, and brings back what was to be replaced; a run does so before all else."""
-        for left in self.folder.glob(".stage*.tmp"):
-            remove_left(self.folder / left.name.removeprefix(".").rsplit(".", 2)[0])
+        sweep(self.folder)
+
+    def settle(self, say: Callable[[str], None]) -> None:
+        """Before a run goes on: checkpoints after the last whole one are moved aside, and it goes on from that.
+
+        It then ends as it would have, for a batch depends on seed and step alone. If no checkpoint is whole, or the best
+        weights of its stage are damaged, that is an error: it would have to start over, which is not done unasked.
+        """
+        self.sweep()
+        found = sorted(self._all(), key=self._order, reverse=True)
+        problems: dict[Path, GraftError] = {}
+        for path in found:
+            if (problem := _problem(path)) is None:
+                break
+            problems[path] = problem
+        if found and len(problems) == len(found):
+            raise CannotGoOn(f"{problems[found[0]]} There is no earlier checkpoint: restore {found[0]} from a copy")
+        for path, problem in problems.items():
+            aside = next(p for n in range(1, 10_000) if not (p := path.with_name(f"damaged-{n}-{path.name}")).exists())
+            path.rename(aside)
+            say(f"{problem} It is kept as {aside.name}; the run goes on from the checkpoint before it.")
+        if found and (best := self.best(self._order(found[len(problems)])[0] - 1)).is_dir():
+            with self._going_on(best):
+                check_files(best, "the best checkpoint")
 
     def save(
         self,
@@ -111,6 +112,7 @@ class Checkpoints:
             write_tensors(temporary / "optimizer.safetensors", moments)
             document = {"format": FORMAT, "state": asdict(state), "config": config, "data": data, "marks": dict(marks or {})}
             write_json(temporary / "state.json", document)
+            write_checksums(temporary)
         for old in sorted(self._all(), key=self._order)[: -self.keep]:
             shutil.rmtree(old, ignore_errors=True)
         return path
@@ -118,7 +120,7 @@ class Checkpoints:
     def read_document(self, path: Path) -> dict[str, Any]:
         """state.json of a checkpoint: `state`, `config` and `data`; where it is damaged, the error says how to go on."""
         with self._going_on(path):
-            document = _read_document(path)
+            document = read_state_document(path)
         if document["format"] != FORMAT:
             raise CheckpointError(f"{path} has format {document['format']!r}; this version of graftmt reads {FORMAT}.")
         return document
@@ -180,7 +182,10 @@ class Checkpoints:
         """The validation of the weights that are stored as the best."""
         path = self.best(stage)
         with self._going_on(path):
-            return read_json(path / "best.json", "the best checkpoint")
+            found = read_json(path / "best.json", "the best checkpoint")
+            if type(found.get("step")) is not int or not is_validation(found):
+                raise CheckpointError(f"the best checkpoint: {path / 'best.json'} is damaged (its scores are none).")
+        return found
 
     def adopt_best(self, state: RunState, options: ValidationConfig) -> None:
         """A run that goes on from before its best was stored, such as after a kill, has that one and no other."""
@@ -188,7 +193,13 @@ class Checkpoints:
             return  # what may be stored is of an earlier try, and the next validation replaces it
         best = self.read_best(state.stage)
         if best["step"] != state.best_step:
-            state.best_score, state.best_step, state.without_improvement = options.score(best), best["step"], 0
+            try:
+                score = options.score(best)
+            except (KeyError, TypeError):
+                raise self._advised(
+                    self.best(state.stage), CheckpointError(f"{self.best(state.stage)}/best.json lacks the scores.")
+                ) from None
+            state.best_score, state.best_step, state.without_improvement = score, best["step"], 0
 
     def save_best(self, stage: int, parameters: Mapping[str, nn.Parameter], facts: dict[str, Any]) -> None:
         weights = self._stored(parameters)
@@ -197,6 +208,7 @@ class Checkpoints:
         with atomic_folder(self.best(stage)) as temporary:
             write_tensors(temporary / "model.safetensors", weights)
             write_json(temporary / "best.json", facts)
+            write_checksums(temporary)
 
     def _stored(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Whole and in host memory, one after the other; nothing in a process that does not write."""
@@ -218,15 +230,7 @@ class Checkpoints:
     def _advised(self, path: Path, error: GraftError) -> CheckpointError:
         if not NAME.fullmatch(path.name):
             return CannotGoOn(f"{error} The run cannot go on without {path}: restore it from a copy")
-        earlier = [other for other in sorted(self._all(), key=self._order) if self._order(other) < self._order(path)]
-        whole = [other for other in earlier if _is_whole(other)]
-        if not whole:
-            return CannotGoOn(f"{error} There is no earlier checkpoint: restore {path} from a copy")
-        damaged = [str(other) for other in [*earlier, path] if self._order(other) > self._order(whole[-1])]
-        return CheckpointError(
-            f"{error} To go on from the checkpoint before it, {whole[-1].name}, which is whole, delete {' and '.join(damaged)} "
-            "and give the same command again."
-        )
+        return CannotGoOn(f"{error} Restore {path} from a copy")
 
     def _all(self) -> list[Path]:
         return [path for path in self.folder.glob("stage*-step*") if NAME.fullmatch(path.name)] if self.folder.is_dir() else []
@@ -236,17 +240,6 @@ class Checkpoints:
         match = NAME.fullmatch(path.name)
         assert match is not None
         return int(match[1]), int(match[2])
-
-
-def _read_document(path: Path) -> dict[str, Any]:
-    """state.json of a checkpoint, with all its keys."""
-    document = read_json(path / "state.json", "the checkpoint")
-    missing = [key for key in ("format", "state", "config", "data") if key not in document]
-    if document.get("format") == FORMAT and not missing:
-        missing = sorted({field.name for field in fields(RunState)} ^ document["state"].keys())
-    if missing:
-        raise CheckpointError(f"the checkpoint: {path / 'state.json'} is damaged (keys {', '.join(missing)}).")
-    return document
 
 
 def _other_data(then: Mapping[str, str] | None, now: Mapping[str, str]) -> str:
@@ -259,16 +252,21 @@ def _other_data(then: Mapping[str, str] | None, now: Mapping[str, str]) -> str:
     return "was trained on other text: the files of the corpus have changed since. Restore them"
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether every file can be read; of tensors, the header and the length that it states."""
+def _problem(path: Path) -> GraftError | None:
+    """What is wrong with a checkpoint: each file has its checksum or, without one, can be read as far as its lengths go."""
     try:
-        _read_document(path)
+        read_state_document(path)
+        check_files(path, "the checkpoint")
         for name in ("model.safetensors", "optimizer.safetensors"):
+            if not (path / name).is_file():
+                raise CheckpointError(f"the checkpoint: there is no file {path / name}.")
             with safe_open(path / name, framework="pt"):
                 pass
-    except (GraftError, OSError, SafetensorError):
-        return False
-    return True
+    except (OSError, SafetensorError) as error:
+        return CheckpointError(f"the checkpoint: {path / name} is truncated or damaged ({error}).")
+    except GraftError as error:
+        return error
+    return None
 
 
 def _optimizer_tensors(parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

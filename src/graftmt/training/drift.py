@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from graftmt.base import Base
+from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus
-from graftmt.files import read_json, write_json
+from graftmt.errors import GraftError
 from graftmt.model import Transformer
 from graftmt.training.configuration import RetrainConfig
 from graftmt.training.run import Prepared
@@ -101,7 +104,7 @@ def scores_before(
     }
     asked = json.dumps([parent.fingerprint, config.seed, options, config.data.max_length, to_mapping(config.validation)])
     mark = hashlib.sha256(f"{prepared.data} {asked}".encode()).hexdigest()
-    if path.is_file() and (stored := read_json(path, "the scores before training")).get("of") == mark:
+    if (stored := _stored(path)) is not None and stored["of"] == mark:
         return {"base": stored["base"], "start": stored["start"]}
     say("validating the base, and its weights under the new vocabulary …")
     found = {"base": {}, "start": validator.validate(model, **options)["directions"]}
@@ -119,8 +122,20 @@ def scores_before(
         )
         scores = own.validate(parent.model.to(device), **options)["directions"]
         found["base"] = {name: {key: entry[key] for key in ("bleu", "chrf")} for name, entry in scores.items()}
-    write_json(path, {"of": mark, **found})
+    write_checked_json(path, {"of": mark, **found})
     return found
+
+
+def _stored(path: Path) -> dict[str, Any] | None:
+    """What before.json holds; none if it is not there or damaged, for it is measured again then."""
+    with suppress(GraftError):
+        found = read_checked_json(path, "the scores before training")
+        parts = [found.get(part) for part in ("base", "start")]
+        if "of" in found and all(
+            isinstance(part, dict) and all(isinstance(row, dict) for row in part.values()) for part in parts
+        ):
+            return found
+    return None
 
 
 def drift_of(before: Mapping[str, Scores] | None, after: Mapping[str, Any] | None, new: Sequence[str]) -> Drift | None:

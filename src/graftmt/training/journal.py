@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.errors import GraftError
-from graftmt.files import write_text
+from graftmt.files import parse_json, write_text
+from graftmt.folders import check_watched, could_not_write, make_folder
 
 
 class Journal:
@@ -22,13 +23,16 @@ class Journal:
         self.note = ""
         if silent:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         if resume_at is None:
             self.path.unlink(missing_ok=True)
         elif self.path.is_file():
             kept = [event for event in read_log(self.path) if (event.get("stage", 0), event.get("step", 0)) <= resume_at]
             write_text(self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in kept))
-        self.handle = self.path.open("a", encoding="utf-8")
+        try:
+            self.handle = self.path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise could_not_write(self.path, error) from error
         if tensorboard:
             try:
                 from torch.utils.tensorboard import SummaryWriter
@@ -40,6 +44,7 @@ class Journal:
     def write(self, event: str, stage: int, step: int, **values: Any) -> None:
         if self.handle is None:
             return
+        check_watched(self.path)
         record = {"event": event, "stage": stage, "step": step, **values}
         try:
             self.handle.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -65,11 +70,27 @@ class Journal:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The events of a log; a last line cut off by a kill is left out."""
+    """The events of a log; a last line cut off by a kill is left out, and so are lines that are damaged."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise GraftError(f"the log {path} cannot be read: {error.strerror}.") from None
     events = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in lines:
         try:
-            events.append(json.loads(line))
-        except json.JSONDecodeError:
+            event = parse_json(line)
+        except ValueError:
             continue
+        if is_event(event):
+            events.append(event)
     return events
+
+
+def is_event(event: Any) -> bool:
+    """Whether it has a name, a stage and a step; losses and scores are numbers."""
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return False
+    if not all(type(event.get(key)) is int and event[key] >= 0 for key in ("stage", "step")):
+        return False
+    figures = [value for key, value in event.items() if key in ("loss", "bleu", "chrf") or key.endswith(("/bleu", "/chrf"))]
+    return all(type(value) in (int, float) for value in figures)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from graftmt.data import Batch, PackedBatch
-from graftmt.training.checkpoints import RunState
+from graftmt.training.run_state import RunState
 
 
 class Pace:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, TypeGuard
 
 import torch
 
 from graftmt.base import Base
+from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
-from graftmt.data.cache import default_cache_folder
-from graftmt.errors import ConfigError, LanguageError
-from graftmt.files import read_json, write_json
+from graftmt.data.cache import default_cache_folder, writable_cache
+from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer
 from graftmt.packs.alignment import VERSION, translation_table, translations_of
@@ -101,7 +103,7 @@ def prepare_pack(
             "scores": parent.card.get("scores"),
         }
         card = {"parent": facts, "version": facts["version"] + 1}
-        card |= {key: parent.card.get(key, []) for key in ("partners", "few")}
+        card |= {"partners": list(parent.partners), "few": list(parent.few)}
         pack = replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
     counts = ", ".join(f"{rule} {count:,}" for rule, count in pack.card["initialisation"].items())
     say(f"rows began as: {counts}" if parent is None else f"going on from the pack {parent.fingerprint[:16]}")
@@ -253,9 +255,18 @@ def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokeni
     )
     folder = config.data.cache or default_cache_folder()
     stored = folder / f"alignment-{hashlib.sha256(f'{VERSION} {corpus.content}'.encode()).hexdigest()[:32]}.json"
-    if stored.is_file():
-        return read_json(stored, "the cached alignment")
+    with suppress(GraftError):  # damaged: made again
+        if stored.is_file() and _is_table(found := read_checked_json(stored, "the cached alignment").get("translations")):
+            return found
     table = translation_table(pairs, len(tokenizer), len(base.tokenizer), device=base.model.device)
     found = translations_of(tokenizer.vocabulary, base.tokenizer.vocabulary, table)
-    write_json(stored, found)
+    with writable_cache(folder):
+        write_checked_json(stored, {"translations": found})
     return found
+
+
+def _is_table(value: Any) -> TypeGuard[dict[str, dict[str, float]]]:
+    """Whether it holds numbers for pieces of pieces; files of earlier versions have these on top, and are made again."""
+    return isinstance(value, dict) and all(
+        isinstance(row, dict) and all(isinstance(one, int | float) for one in row.values()) for row in value.values()
+    )

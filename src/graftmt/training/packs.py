@@ -11,11 +11,12 @@ from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
 from graftmt.packs.recipe import SCOPED
-from graftmt.training.checkpoints import RunState
+from graftmt.packs.storage import check_place
 from graftmt.training.configuration import PackConfig
 from graftmt.training.pack_directions import with_scoped_stage
 from graftmt.training.pack_preparation import PackJob, prepare_pack
 from graftmt.training.run import Say, held_run, run_facts, run_stages, set_up_torch
+from graftmt.training.run_state import RunState
 from graftmt.training.sharding import shard
 from graftmt.training.stopping import stop_on_signals
 
@@ -41,7 +42,8 @@ def train_pack(
     config = with_scoped_stage(config)
     device = training_device(config, base)
     set_up_torch(device, config.threads)
-    with held_run(config.run, device, fresh=fresh, say=say, sharded=config.sharded) as (team, say):
+    with held_run(config.run, device, of="pack", fresh=fresh, say=say, sharded=config.sharded) as (team, say):
+        check_place(config.run / "pack")  # before hours are spent on what goes there
         quiet = quiet or not team.first
         with team.first_alone():
             job = prepare_pack(config, base, train, valid, quiet=quiet, say=say)
@@ -66,11 +68,11 @@ def train_pack(
                 keep_start=job.pack.recipe.scoped and config.parent is None,  # a parent's parts begin as something else
             )
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
-        before, few_before = pack.card.get("partners", []), pack.card.get("few", [])
-        whole = ({*before} - {*few_before}) | ({*config.data.partners} - {*config.data.few})
+        whole = ({*pack.partners} - {*pack.few}) | ({*config.data.partners} - {*config.data.few})
+        pack.partners = tuple(dict.fromkeys([*pack.partners, *config.data.partners]))  # also those of a pack gone on with
+        pack.few = tuple(name for name in pack.partners if name not in whole)
         pack.card |= training_facts(config, state)
-        pack.card["partners"] = list(dict.fromkeys([*before, *config.data.partners]))  # also those of a pack gone on with
-        pack.card["few"] = [name for name in pack.card["partners"] if name not in whole]
+        pack.card |= {"partners": list(pack.partners), "few": list(pack.few)}
         if pack.recipe.scoped and state.best_score is not None and not state.best_step:
             pack.card["scoped"] = "left out: no gain in validation"
             say(

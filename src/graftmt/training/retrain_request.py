@@ -13,6 +13,7 @@ from graftmt.data import Corpus, Direction, select_directions
 from graftmt.errors import ConfigError, LanguageError, nearest
 from graftmt.files import read_json
 from graftmt.model import ModelConfig
+from graftmt.places import RUNS, check_place
 from graftmt.text import Subwords
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.configuration import ModelSection, RetrainConfig, StageConfig, SubwordConfig
@@ -80,6 +81,7 @@ def check(config: RetrainConfig, document: Mapping[str, Any]) -> list[str]:
         )
     for stage in config.stages:
         retrain_directions(config, stage, languages)  # before hours are spent on the first
+    check_place(config.run, RUNS["retrained base"])
     return languages
 
 

@@ -155,7 +155,7 @@ def retrain_base(
     languages = check(config, read_base_document(config.base))
     set_up_torch(device, config.threads)
     folder = config.run / "base"
-    with held_run(config.run, device, fresh=fresh, say=say) as (team, say):
+    with held_run(config.run, device, of="retrained base", fresh=fresh, say=say) as (team, say):
         check_base_place(folder)
         quiet = quiet or not team.first
         parent = Base.load(config.base)

@@ -28,16 +28,18 @@ from graftmt.data import (
     unknown_rates,
 )
 from graftmt.errors import ConfigError, DataError
-from graftmt.files import atomic_file, exclusive, read_json, write_json, write_text
+from graftmt.files import atomic_file, exclusive, read_json, sweep, write_json, write_text
 from graftmt.model import Transformer
+from graftmt.places import RUNS, begin_run, check_place
 from graftmt.progress import progress
 from graftmt.text import Codec, Subwords, train_subwords
-from graftmt.training.checkpoints import Checkpoints, RunState
+from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.configuration import RunConfig, StageConfig, SubwordConfig
 from graftmt.training.distribution import Processes, processes
 from graftmt.training.journal import Journal
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
+from graftmt.training.run_state import RunState
 from graftmt.training.sharding import held_bytes, whole_bytes
 from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
@@ -73,14 +75,25 @@ def move_aside(run: Path, say: Say) -> None:
 
 
 @contextmanager
-def held_run(run: Path, device: str, *, fresh: bool, say: Say, sharded: bool = False) -> Iterator[tuple[Processes, Say]]:
-    """The run's folder for the processes that train together and no other; of these, the first one alone speaks."""
+def held_run(
+    run: Path, device: str, *, of: str, fresh: bool, say: Say, sharded: bool = False
+) -> Iterator[tuple[Processes, Say]]:
+    """The run's folder for the processes that train together and no other; of these, the first one alone speaks.
+
+    `of`: what the run makes, which is a kind of folder in `places.RUNS`.
+    """
+    check_place(run, RUNS[of])
     with processes(device, sharded=sharded) as team:
         heard = say if team.first else lambda text: None
         if fresh and team.first:
             move_aside(run, heard)
         team.wait()
-        with exclusive(run, "the run") if team.first else nullcontext():
+        with exclusive(run, "the run", stays=True) if team.first else nullcontext():
+            if team.first:
+                sweep(run)
+                begin_run(run, of)
+                Checkpoints(run / "checkpoints", 1).settle(heard)
+            team.wait()
             yield team, heard
 
 

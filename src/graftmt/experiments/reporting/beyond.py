@@ -8,7 +8,8 @@ from graftmt.experiments.definitions import Model, Table
 from graftmt.experiments.reporting.against_best import Standing, Tested, Tests, standings
 from graftmt.experiments.reporting.cells import SIDES, PaperFigures, Quantity, Results
 from graftmt.experiments.reporting.kept_translations import Kept, how
-from graftmt.experiments.reporting.paper_tables import DASH, Block, Field, Heading, ReportTable, column_sets, table_block
+from graftmt.experiments.reporting.paper_tables import column_sets, table_block
+from graftmt.experiments.reporting.table_values import DASH, Block, Field, Heading, ReportTable
 
 
 def beyond_table(

@@ -15,8 +15,9 @@ from graftmt.experiments.reporting.agreement import Agreement, Checked, agreemen
 from graftmt.experiments.reporting.beyond import beyond_table
 from graftmt.experiments.reporting.cells import SIDES, Cell, PaperFigures, Quantity, Results, paper_figures, usual_directions
 from graftmt.experiments.reporting.kept_translations import Kept
-from graftmt.experiments.reporting.paper_tables import ReportTable, report_table
+from graftmt.experiments.reporting.paper_tables import report_table
 from graftmt.experiments.reporting.result_files import Result
+from graftmt.experiments.reporting.table_values import ReportTable
 from graftmt.experiments.reporting.trade_off import KINDS, TradeOff
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, 
 from graftmt.experiments.reporting.content import Report, compared_split
 from graftmt.experiments.reporting.figures import Drawn
 from graftmt.experiments.reporting.markdown import escape
-from graftmt.experiments.reporting.paper_tables import DASH, describe_directions, millions, spread_text, updates_text
+from graftmt.experiments.reporting.table_values import DASH, describe_directions, millions, spread_text, updates_text
 from graftmt.packs.parts import Side
 
 _SIDE_TABLES: dict[str, dict[Side, int]] = {"TED": {"source": 2, "target": 3}, "ParaCrawl": {"source": 6, "target": 6}}

@@ -25,6 +25,7 @@ from graftmt.experiments.reporting.result_files import COMPARISONS, SCORES, Resu
 from graftmt.experiments.reporting.selection import select_results
 from graftmt.experiments.reporting.trade_off import draw_trade_offs
 from graftmt.files import read_json, write_json, write_text
+from graftmt.places import REPORT, check_outside_models, check_place
 
 RESULTS = "results"
 """The result files, where the report is not beside them."""
@@ -48,7 +49,9 @@ def write_report(
     experiments = experiments_folder(folder)
     selected = select_results(folder, profile, settings)
     elsewhere = not output.resolve().is_relative_to(experiments)
+    check_outside_models(output, itself=True)
     if elsewhere:
+        check_place(output, REPORT)
         _check_place(output, selected.files)
     kept = Kept(experiments / "translations", remembered=[experiments / COMPARISONS, output / COMPARISONS])
     report = make_report(selected.results, kept, tables=tables, metric=metric, left_out=selected.left_out)

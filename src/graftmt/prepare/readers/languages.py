@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from graftmt.data.corpus import NO_LANGUAGES
 from graftmt.errors import ConfigError, DataError, LanguageError, nearest
+from graftmt.text.languages import is_language_name
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:[-_](?:[a-z]{2,4}|[0-9]{3})){0,2}", re.IGNORECASE)
-# What a corpus folder takes for other files than texts, so that no language can have these names.
-_RESERVED = frozenset(("source", "json", "md", "tsv", "txt", "gz", "xz", "zst"))
 # Endings that look like languages and, beside texts, are none.
-_OTHER_ENDINGS = _RESERVED | {
+_OTHER_ENDINGS = NO_LANGUAGES | {
     "bpe",
     "cfg",
     "csv",
@@ -44,11 +44,16 @@ def parse_languages(text: str | None) -> dict[str, str] | None:
         name, equals, code = (piece.strip() for piece in item.partition("="))
         name = name if equals else corpus_name(name)
         code = code if equals else item
-        if not _NAME.fullmatch(name) or name.lower() in _RESERVED or not code or name in asked:
+        if not _is_name(name) or not code or name in asked:
             problem = "is there twice" if name in asked else "cannot be the name of a language"
             raise ConfigError(f"{name!r} in {text!r} {problem}; write names of letters, digits and _, such as en,fr=fra_Latn.")
         asked[name] = code
     return asked
+
+
+def _is_name(name: str) -> bool:
+    """The rule for all names of languages, without hyphens."""
+    return is_language_name(name) and _NAME.fullmatch(name) is not None and name.lower() not in NO_LANGUAGES
 
 
 def corpus_name(code: str) -> str:
@@ -80,7 +85,7 @@ def choose_languages(
     known = {_form(code): code for code in reversed(codes)}
     chosen: dict[str, str] = {}
     for name, code in asked.items():
-        if not _NAME.fullmatch(name) or name.lower() in _RESERVED:
+        if not _is_name(name):
             raise DataError(f"{where}: {code!r} is no language's name for a file; {advice}.")
         exact = code if code in codes else known.get(_form(code))
         if exact is None:

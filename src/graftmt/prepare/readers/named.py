@@ -19,6 +19,7 @@ from pathlib import Path
 
 from graftmt.errors import ConfigError, DataError
 from graftmt.files import atomic_folder
+from graftmt.places import check_outside_models
 from graftmt.prepare.readers.archives import StoredFile, find_files
 from graftmt.prepare.readers.moses import is_moses_file, read_moses
 from graftmt.prepare.readers.storage import Limits
@@ -62,6 +63,7 @@ def read_named(
     if not files:
         if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
             raise DataError(f"{folder} is there, without the text of {named.name!r}; remove it, or choose other --downloads.")
+        check_outside_models(folder)
         with atomic_folder(folder) as unfinished:
             _download(named, unfinished)
             if not any(unfinished.iterdir()):
@@ -127,7 +129,8 @@ def _download_with_mtdata(named: Named, folder: Path) -> None:
     if importlib.util.find_spec("mtdata") is None:
         raise DataError("mtdata's corpora need mtdata: pip install 'graftmt[names]'.")
     # Its command line is what it keeps stable; it writes train-parts/NAME.deu and .eng.
-    command = [sys.executable, "-m", "mtdata", "get", "-l", "-".join(named.pair), "-tr", named.name, "-o", str(folder)]
+    # -P: not a file mtdata.py that lies in the current folder.
+    command = [sys.executable, "-P", "-m", "mtdata", "get", "-l", "-".join(named.pair), "-tr", named.name, "-o", str(folder)]
     done = subprocess.run(command, stdout=sys.stderr, check=False)
     if done.returncode:
         raise DataError(f"mtdata could not get {named.name!r}: it ended with code {done.returncode}; what it said is above.")

@@ -1,0 +1,73 @@
+"""Checksums of unfinished work, by which damage of the same length is found before it becomes part of a result. Layer 0.
+
+They are CRC-32: against accidents of disks and memory, not against people; bases and packs have fingerprints for that. On one
+core of 2020 it takes half a second for a gigabyte, a third of what SHA-256 takes. What earlier versions wrote has none, and is
+read without.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+from graftmt.errors import DataError
+from graftmt.files import read_json, write_text
+
+KEY = "checksum"
+FILE = "checksums.json"
+BLOCK = 1 << 20
+
+
+def file_checksum(path: Path) -> str:
+    """Of all its bytes."""
+    value = 0
+    with path.open("rb") as handle:
+        while block := handle.read(BLOCK):
+            value = zlib.crc32(block, value)
+    return as_text(value)
+
+
+def as_text(value: int) -> str:
+    return f"{value:08x}"
+
+
+def write_checked_json(path: Path, document: dict[str, Any], *, tidy: bool = True, indent: int | None = 2) -> None:
+    """A JSON object with a checksum of all else that is in it."""
+    value = json.loads(json.dumps(document))
+    text = json.dumps({**value, KEY: _checksum(value)}, ensure_ascii=False, indent=indent)
+    write_text(path, text + "\n", tidy=tidy)
+
+
+def read_checked_json(path: Path, what: str) -> dict[str, Any]:
+    """The same without the checksum; an error names a file that is missing or damaged."""
+    document = read_json(path, what)
+    stored = document.pop(KEY, None)
+    if stored is not None and stored != _checksum(document):
+        raise DataError(f"{what}: {path} is damaged (its content does not have the checksum that it states).")
+    return document
+
+
+def _checksum(value: dict[str, Any]) -> str:
+    return as_text(zlib.crc32(json.dumps(value, sort_keys=True).encode()))
+
+
+def write_checksums(folder: Path) -> None:
+    """checksums.json: those of all files that are in the folder now."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != FILE)
+    write_checked_json(folder / FILE, {path.name: file_checksum(path) for path in files})
+
+
+def check_files(folder: Path, what: str) -> None:
+    """An error names the first file of the folder that does not have its checksum, or is missing."""
+    if not (folder / FILE).exists():
+        return
+    for name, stored in read_checked_json(folder / FILE, what).items():
+        path = folder / name
+        try:
+            found = file_checksum(path)
+        except OSError as error:
+            raise DataError(f"{what}: {path} cannot be read ({error.strerror}).") from None
+        if found != stored:
+            raise DataError(f"{what}: {path} is truncated or damaged (its content does not have its checksum).")

@@ -1,0 +1,96 @@
+"""Folders that are written to: made where they are missing, links followed, and watched while work goes on in them. Layer 0."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from graftmt.errors import GraftError
+
+FULL = (None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk that is full. Those without a number are other libraries' words for it."""
+
+
+def could_not_write(path: Path, error: OSError) -> GraftError:
+    """The error to raise; a watched folder that is gone says so itself."""
+    check_watched(path)
+    reason = error.strerror or str(error)
+    advice = "free some space or choose another folder" if error.errno in FULL else "choose another place"
+    return GraftError(
+        f"could not write {path}: {reason}. Nothing that was there before has changed; {advice}, then run the same command "
+        "again."
+    )
+
+
+def make_folder(folder: Path) -> None:
+    """Makes the folder, and those that it is in, unless it exists."""
+    check_watched(folder)
+    folder = followed(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        file = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+        purpose = "" if file == folder else f" for {folder}"
+        if file.is_symlink() and not file.exists():
+            raise GraftError(f"{file} is a link to {os.readlink(file)}, which does not exist{purpose}; remove it.") from None
+        raise GraftError(f"{file} is a file; a folder is needed{purpose}, choose another name.") from None
+    except OSError as error:
+        raise could_not_write(folder, error) from error
+
+
+def followed(path: Path) -> Path:
+    """Where a link leads: that is written, and the link stays. A path that is no link is returned as it is."""
+    if not path.is_symlink():
+        return path
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError):
+        real = path
+    if real.is_symlink():
+        raise GraftError(f"{path} is a link that leads back to itself; remove it, or choose another name.")
+    if not real.parent.is_dir():
+        raise GraftError(f"{path} is a link to {real}, and there is no folder {real.parent}; make that, or remove the link.")
+    return real
+
+
+_watched: list[tuple[Path, int]] = []
+"""Folders that this process works in, each with a handle on it: as long as that is open, no other folder has its number."""
+
+
+@contextmanager
+def watched(folder: Path, *, stays: bool = True) -> Iterator[None]:
+    """While the block runs, an existing folder that is removed, moved or replaced is an error wherever something is written.
+
+    Without this it would be made anew, with the last files of the work alone. If it `stays`, the end of the block checks too.
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise could_not_write(folder, error) from error
+    entry = Path(os.path.abspath(folder)), handle
+    _watched.append(entry)
+    try:
+        yield
+        if stays:
+            check_watched(folder)
+    finally:
+        _watched.remove(entry)
+        os.close(handle)
+
+
+def check_watched(path: Path) -> None:
+    """An error if `path` is in a watched folder that is no longer there."""
+    place = Path(os.path.abspath(path))
+    for folder, handle in list(_watched):
+        if place != folder and folder not in place.parents:
+            continue
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(handle), folder.stat()):
+                continue
+        raise GraftError(
+            f"{folder} was removed, moved or replaced while it was being written to. The work in it cannot be finished: "
+            "restore the folder and run the same command again, or start over."
+        )

@@ -1,0 +1,121 @@
+"""A pack's card: the facts that are stored with it for people, what programs read of them, and its README.md. Layer 3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+
+class _PivotScore(TypedDict):
+    through: str
+    chrf: float
+
+
+class _Score(TypedDict):
+    bleu: float
+    chrf: float
+
+
+class ScoreEntry(_Score, total=False):
+    """One direction of a card's scores."""
+
+    lines: int
+    zero_shot: bool
+    few_lines: bool
+    route: str | None
+    pivot: _PivotScore | None
+
+
+class _Parent(TypedDict):
+    fingerprint: str
+
+
+class ParentEntry(_Parent, total=False):
+    """The pack that this one continues."""
+
+    version: int
+    scores: dict[str, ScoreEntry] | None
+    scores_here: dict[str, ScoreEntry] | None
+
+
+class SampleEntry(TypedDict):
+    direction: str
+    source: str
+    translation: str
+    reference: str
+
+
+class PackCard(TypedDict, total=False):
+    """What programs read of a pack's card, which is checked when the pack is read; the rest may be anything."""
+
+    initialisation: dict[str, int]
+    version: int
+    parent: ParentEntry | None
+    scores: dict[str, ScoreEntry] | None
+    samples: list[SampleEntry] | None
+    partners: list[str]
+    few: list[str]
+    steps: int
+    training_seconds: float
+
+
+def pack_card(document: Mapping[str, Any]) -> str:
+    """README.md of a pack: what a person who finds it wants to know first."""
+    card = document["card"]
+    languages = ", ".join(document["languages"])
+    option = f"--packs {'+'.join(document['languages'])}-{document['side']}"
+    lines = [
+        f"# A graftmt language pack: {languages} as {document['side']}",
+        "",
+        "It adds what a multilingual base needs to translate "
+        f"{'from' if document['side'] == 'source' else 'into'} {languages}, and changes nothing in the base.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| for the base | `{document['base']}` |",
+        f"| fingerprint | `{document['fingerprint']}` |",
+        f"| recipe | `{document['recipe']}` |",
+        f"| parameters | {document['parameters']:,} ({document['dtype']}), {document['bytes'] / 1e6:.1f} MB |",
+        f"| vocabulary rows | {document['rows']:,} |",
+    ]
+    counts = card.get("initialisation") or {}
+    if counts:
+        lines.append("| rows began as | " + ", ".join(f"{rule} {count:,}" for rule, count in counts.items()) + " |")
+    facts = {key: value for key, value in card.items() if isinstance(value, str | int | float)}
+    lines += [f"| {key.replace('_', ' ')} | {f'{value:,}' if type(value) is int else value} |" for key, value in facts.items()]
+    if parent := card.get("parent"):
+        lines.append(f"| continues | `{parent['fingerprint']}` (version {parent.get('version', 1)}) |")
+    lines += _score_lines(card)
+    if samples := card.get("samples"):
+        lines += ["", "## Samples", ""]
+        for sample in samples:
+            lines += [f"- {sample['direction']}: {sample['source']}", f"  → {sample['translation']}"]
+            if sample["translation"] != sample["reference"]:
+                lines.append(f"  (reference: {sample['reference']})")
+    lines += ["", f"Use it: `graftmt translate --base BASE {option} --source XX --target YY < input > output`.", ""]
+    return "\n".join(lines)
+
+
+def kind_of(entry: Mapping[str, Any]) -> str:
+    """Of an entry of a card's scores: how its direction was trained, or which way was taken."""
+    trained = "zero-shot" if entry.get("zero_shot") else "few lines" if entry.get("few_lines") else "trained"
+    return entry.get("route") or trained
+
+
+def _score_lines(card: Mapping[str, Any]) -> list[str]:
+    scores = card.get("scores")
+    if not scores:
+        return []
+    before = (card.get("parent") or {}).get("scores_here") or {}
+    pivot = next((entry["pivot"]["through"] for entry in scores.values() if entry.get("pivot")), None)
+    columns = ["direction", "", "BLEU", "chrF", "lines"]
+    columns += [f"chrF through {pivot}"] * (pivot is not None) + ["chrF before"] * bool(before)
+    lines = ["", "## Scores", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for direction, entry in scores.items():
+        cells = [direction, kind_of(entry), f"{entry['bleu']:.1f}", f"{entry['chrf']:.1f}", str(entry.get("lines", ""))]
+        if pivot is not None:
+            cells.append(f"{entry['pivot']['chrf']:.1f}" if entry.get("pivot") else "")
+        if before:
+            cells.append(f"{before[direction]['chrf']:.1f}" if direction in before else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines

@@ -1,0 +1,216 @@
+"""Tensors in safetensors files: written whole, hashed without copies, and read with checks before memory is taken. Layer 1.
+
+What a file's header says must agree with itself and with the file's size, and be what the reader expects, before a tensor
+is read. Then each tensor is copied into memory of its own: nothing that later happens to the file changes it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NoReturn, Protocol
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
+
+from graftmt.documents import LARGEST_DOCUMENT, check_fields, open_regular, parse_document
+from graftmt.errors import CheckpointError, first_few
+
+KINDS = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+"""The names that safetensors gives to kinds of numbers."""
+WEIGHTS = (torch.float32, torch.bfloat16, torch.float16)
+"""Those that a base or a pack is stored in."""
+
+COPY = "Restore it from a copy."
+
+_LONGEST_SIDE = 2**40  # of a shape; one with a zero in it may say anything for the others
+_MOST_SIDES = 8
+_READ = 2**20  # bytes at a time
+
+
+class Digest(Protocol):
+    """A hash in the making, such as hashlib.sha256()."""
+
+    def update(self, data: Any, /) -> None: ...
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the header says of one tensor; `start` and `end` are counted from the end of the header."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+class TensorFile:
+    """An open safetensors file of `size` bytes whose header is sound. No tensor has been read yet.
+
+    `name` is what errors call it. The stream is read once, from its beginning to its end.
+    """
+
+    def __init__(self, stream: IO[bytes], size: int, name: str) -> None:
+        self.name = name
+        self._stream = stream
+        self.tensors = self._read_header(size)
+
+    def check(self, expected: Mapping[str, tuple[int, ...]], says: str) -> None:
+        """An error unless it has exactly these tensors, in these shapes, stored as weights; `says` names who expects them."""
+        for words, names in (
+            ("lacks", expected.keys() - self.tensors.keys()),
+            ("has unexpected", self.tensors.keys() - expected.keys()),
+        ):
+            if names:
+                listed = first_few(sorted(name[:80] for name in names), 5)
+                raise CheckpointError(f"{self.name} {words} tensors, for {says}: {listed}. {COPY}")
+        for name, shape in expected.items():
+            found = self.tensors[name]
+            if found.shape != shape:
+                raise CheckpointError(f"{self.name}: tensor {name} has shape {found.shape}; {says} gives {shape}. {COPY}")
+            if found.dtype not in WEIGHTS:
+                raise CheckpointError(f"{self.name}: tensor {name} is of {found.dtype}; expected one of {WEIGHTS}. {COPY}")
+
+    def read(self) -> Iterator[tuple[str, Tensor]]:
+        """Each tensor, in memory of its own, in the order of their names; what comes too early in the file waits."""
+        waiting: dict[str, Tensor] = {}
+        order = iter(sorted(self.tensors))
+        turn = next(order, None)
+        for name in sorted(self.tensors, key=lambda name: (self.tensors[name].start, self.tensors[name].end)):
+            waiting[name] = self._read_tensor(self.tensors[name])
+            while turn is not None and turn in waiting:
+                yield turn, waiting.pop(turn)
+                turn = next(order, None)
+
+    def weights(self, digest: Digest | None = None) -> Iterator[tuple[str, Tensor]]:
+        """The same. Numbers that are not finite are an error, and `digest` hears exactly the bytes that are handed out."""
+        for name, tensor in self.read():
+            if not is_finite(tensor):
+                raise CheckpointError(f"{self.name}: tensor {name} has numbers that are not finite (NaN or Inf). {COPY}")
+            if digest is not None:
+                hash_tensor(digest, name, tensor)
+            yield name, tensor
+
+    def _read_header(self, size: int) -> dict[str, Stored]:
+        length = int.from_bytes(self._read_bytes(8), "little") if size >= 8 else size
+        if not 2 <= length <= min(size - 8, LARGEST_DOCUMENT):
+            self._damaged(f"a file of {size:,} bytes cannot have a header of {length:,}")
+        try:
+            entries = parse_document(self._read_bytes(length))
+            entries.pop("__metadata__", None)
+            tensors = {name: _stored(name, entry) for name, entry in entries.items()}
+        except ValueError as error:
+            self._damaged(str(error))
+        end = 0
+        for name in sorted(tensors, key=lambda name: (tensors[name].start, tensors[name].end)):
+            if tensors[name].start != end:
+                self._damaged(f"{name} begins at byte {tensors[name].start:,}, not {end:,}")
+            end = tensors[name].end
+        if end != size - 8 - length:
+            self._damaged(f"its header speaks of {end:,} bytes, and it has {size - 8 - length:,}")
+        return tensors
+
+    def _read_bytes(self, count: int) -> bytes:
+        content = bytearray(count)
+        self._fill(memoryview(content))
+        return bytes(content)
+
+    def _read_tensor(self, stored: Stored) -> Tensor:
+        tensor = torch.empty(stored.shape, dtype=stored.dtype)
+        self._fill(bytes_of(tensor))
+        return tensor
+
+    def _fill(self, memory: memoryview) -> None:
+        start = 0
+        while start < len(memory):
+            try:
+                count = self._stream.readinto(memory[start : start + _READ])  # type: ignore[attr-defined]
+            except OSError as error:
+                raise CheckpointError(f"{self.name} cannot be read: {error.strerror or error}.") from None
+            if not count:
+                self._damaged("it ends early")
+            start += count
+
+    def _damaged(self, reason: str) -> NoReturn:
+        raise CheckpointError(f"{self.name} is truncated or damaged ({reason}). {COPY}")
+
+
+def _stored(name: str, entry: Any) -> Stored:
+    """One entry of a header, or a ValueError."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str) or entry["dtype"] not in KINDS:
+        raise ValueError(f"the entry of {name[:80]!r} is not one of a tensor")
+    for key in ("shape", "data_offsets"):
+        check_fields(entry.get(key), list[int], f"{name[:80]}.{key}")
+    dtype, shape, offsets = KINDS[entry["dtype"]], tuple(entry["shape"]), entry["data_offsets"]
+    if len(shape) > _MOST_SIDES or not all(0 <= side <= _LONGEST_SIDE for side in shape) or len(offsets) != 2:
+        raise ValueError(f"{name[:80]!r} cannot have the shape {shape[:_MOST_SIDES]}")
+    start, end = offsets
+    if start < 0 or end - start != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"{name[:80]!r} of shape {shape} does not have {end - start:,} bytes")
+    return Stored(dtype, shape, start, end)
+
+
+@contextmanager
+def open_tensors(path: Path, what: str) -> Iterator[TensorFile]:
+    """A safetensors file with a sound header, or an error that says it is missing or damaged; `what` names its owner."""
+    try:
+        handle = open_regular(path)
+    except FileNotFoundError:
+        raise CheckpointError(f"{what}: there is no file {path}; the folder is incomplete.") from None
+    except OSError as error:
+        raise CheckpointError(f"{what}: {path} cannot be read: {error.strerror}.") from None
+    with handle:
+        yield TensorFile(handle, os.fstat(handle.fileno()).st_size, f"{what}: {path}")
+
+
+def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
+    """All tensors of a file, whatever they are."""
+    with open_tensors(path, what) as file:
+        return dict(file.read())
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """A safetensors file. What the disk refuses is an OSError here as everywhere, not safetensors' own error."""
+    try:
+        save_file(dict(tensors), path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+    path.chmod(0o644)  # as other files: a base is served by users other than the one who made it
+
+
+def hash_tensors(digest: Digest, tensors: Mapping[str, Tensor]) -> None:
+    """Adds every tensor's name, dtype, shape and bytes to a hash, in the order of their names."""
+    for name in sorted(tensors):
+        hash_tensor(digest, name, tensors[name])
+
+
+def hash_tensor(digest: Digest, name: str, tensor: Tensor) -> None:
+    digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+    digest.update(bytes_of(tensor.detach().cpu().contiguous()))
+
+
+def bytes_of(tensor: Tensor) -> memoryview:
+    """The memory of a contiguous tensor in host memory; nothing is copied."""
+    return tensor.reshape(-1).view(torch.uint8).numpy().data
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether a tensor of floating-point numbers has neither NaN nor Inf: its extremes tell, in one pass without a copy."""
+    return not tensor.numel() or all(math.isfinite(extreme) for extreme in map(float, torch.aminmax(tensor.detach())))

@@ -1,0 +1,387 @@
+"""Every option of every command gets values that nobody should give: an error or a result, and never a traceback.
+
+The commands are read from the program itself, so that a new option is tried too.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import stat
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+
+from graftmt.cli.app import app, main
+from graftmt.errors import printable
+from graftmt.files import write_json
+
+SECONDS = 20
+"""For one command, on a busy machine; most take a fraction of one."""
+GIGABYTES = 6
+"""That one may take beside what the tests themselves have."""
+SAMPLE = 3
+"""Values for each option in the default tier."""
+
+NUMBERS = ["-1", "0", "1", "7", "100000", str(2**31), str(2**63), str(10**30), "9" * 5000]
+NUMBERS += ["nan", "inf", "-inf", "1e400", "-0.5", "1e-320", "0x10", "١٢"]
+WORDS = ["", " ", ",", "=", "en=", "=en", "en", "xx", "en,en", "all", "meta", "cpu:7", "cuda:99", "[/x]", "[red]", ":smile:"]
+WORDS += [
+    "../../evil",
+    "{folder}/../../../evil",
+    "\x1b[31mred\x07",
+    "\u202eabc\u2066",
+    "\x9b31m",
+    "a" * 300,
+    "é" * 200,
+    "a/" * 3000,
+]
+WORDS += ["~", "%s%n", "{0}", "'", "*", "{", "a\nb", "\r", "name\udcff", "-", "--", "@", "spm:", "spm:nowhere"]
+PATHS = ["{file}", "{folder}", "{empty}", "{fifo}", "{socket}", "{null}", "{zero}", "{loop}", "{file}/below", "/proc"]
+PATHS += ["{base}", "{pack}", "{corpus}", "{here}/missing/deep/er", "en={fifo}", "en={folder}", "en={zero}", "{bytes}"]
+VALUES = NUMBERS + WORDS + PATHS
+
+
+class Command(NamedTuple):
+    """A command with arguments that work, to be changed one at a time."""
+
+    names: tuple[str, ...]
+    arguments: dict[str, list[str]]
+    """Parameter → its values, options with their dashes."""
+    stdin: bytes = b""
+
+
+COMMANDS = [
+    Command(("train",), {"config": ["{config}"], "overrides": ["run={out}"], "--minutes": ["0"]}),
+    Command(
+        ("add",),
+        {
+            "languages": ["el"],
+            "--base": ["{base}"],
+            "--train": ["{corpus}"],
+            "--side": ["source"],
+            "--recipe": ["embed"],
+            "--augment": ["none"],
+            "--run": ["{out}"],
+            "--steps": ["1"],
+            "--merges": ["20"],
+            "--lines": ["1"],
+            "--beam": ["1"],
+            "--device": ["cpu"],
+        },
+    ),
+    Command(
+        ("augment",),
+        {"languages": ["el"], "--base": ["{base}"], "--train": ["{corpus}"], "--spec": ["2-bt"], "--output": ["{out}"]},
+    ),
+    Command(
+        ("retrain",),
+        {
+            "config": ["{reconfig}"],
+            "overrides": ["run={out}"],
+            "--base": ["{base}"],
+            "--corpus": ["{corpus}"],
+            "--new": ["el"],
+            "--minutes": ["0"],
+        },
+    ),
+    Command(("translate",), {"--base": ["{base}"], "--source": ["en"], "--target": ["fr"]}, b"fada\n\nbake lo\n"),
+    Command(
+        ("translate",),
+        {"--base": ["{base}"], "--source": ["en"], "--target": ["fr"], "--input": ["{file}"], "--output": ["{out}"]},
+    ),
+    Command(
+        ("evaluate",),
+        {
+            "--base": ["{base}"],
+            "--corpus": ["{corpus}"],
+            "--lines": ["2"],
+            "--directions": ["en-fr,fr-en"],
+            "--output": ["{out}"],
+        },
+    ),
+    Command(("compare",), {"first": ["{scores}"], "second": ["{scores}"], "--resamples": ["2"]}),
+    Command(("verify",), {"--base": ["{base}"], "--packs": ["{pack}"], "--lines": ["1"], "--beam": ["1"]}),
+    Command(("inspect",), {"folder": ["{base}"]}),
+    Command(("recipes",), {"recipe": ["embed"]}),
+    *(
+        Command(("prepare", name), {"inputs": [f"{{{name}}}"], "--output": ["{out}"]})
+        for name in ("ted", "tsv", "jsonl", "tmx", "po", "moses", "parquet", "flores", "unpc", "paracrawl")
+    ),
+    Command(
+        ("prepare", "fetch"), {"name": ["Books"], "pair": ["en-fr"], "--output": ["{out}"], "--downloads": ["{downloads}"]}
+    ),
+    Command(("prepare", "clean"), {"corpus": ["{corpus}"], "--output": ["{out}"]}),
+    Command(("prepare", "align"), {"corpora": ["{corpus}"], "--output": ["{out}"]}),
+    Command(("prepare", "split"), {"corpus": ["{corpus}"], "--output": ["{out}"], "--valid": ["2"], "--test": ["2"]}),
+    Command(("prepare", "segment"), {"corpus": ["{corpus}"], "--output": ["{out}"], "--languages": ["en"]}),
+    Command(("prepare", "stats"), {"corpus": ["{corpus}"], "--output": ["{out}"]}),
+    Command(("experiment", "run"), {"profile": ["docs"], "--tables": ["2"], "--dry-run": [], "--output": ["{out}"]}),
+    Command(("experiment", "list"), {"profile": ["docs"], "--tables": ["2"], "--output": ["{out}"]}),
+    Command(("experiment", "report"), {"--results": ["{results}"], "--output": ["{out}"], "--figures": ["none"]}),
+    Command(("demo",), {"--folder": ["{out}"], "--corpus": ["{missing}"]}),
+]
+
+
+def parameters(names: tuple[str, ...]) -> dict[str, bool]:
+    """Every parameter of a command → whether it is a flag, as the program itself knows them."""
+    command: Any = typer.main.get_command(app)
+    for name in names:
+        command = command.commands[name]
+    found = {}
+    for one in command.params:
+        if one.param_type_name == "argument":
+            found[one.name] = False
+        elif one.opts[0] != "--help":
+            found[one.opts[0]] = bool(one.is_flag)
+    return found
+
+
+def all_commands(command: Any, *names: str) -> Iterator[tuple[str, ...]]:
+    if hasattr(command, "commands"):
+        for name, below in command.commands.items():
+            yield from all_commands(below, *names, name)
+    else:
+        yield names
+
+
+def test_every_command_is_tried() -> None:
+    assert {command.names for command in COMMANDS} == set(all_commands(typer.main.get_command(app)))
+
+
+class World(NamedTuple):
+    """Where the placeholders are: good files, and what is no file at all."""
+
+    folder: Path
+    names: dict[str, str]
+
+    def fill(self, text: str, out: Path) -> str:
+        for name, value in {**self.names, "out": str(out)}.items():
+            text = text.replace(f"{{{name}}}", value)
+        return text
+
+
+PO = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "one"\nmsgstr "un"\n'
+TMX = '<tmx version="1.4"><header/><body><tu>{}</tu></body></tmx>'
+
+
+@pytest.fixture(scope="module")
+def world(
+    tmp_path_factory: pytest.TempPathFactory,
+    grafted: Any,
+    graft_corpus: Path,
+    graft_subwords: Callable[..., Path],
+    toy_settings: Callable[..., dict[str, Any]],
+) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("hostile")
+    names = {name: str(folder / name) for name in ("base", "pack", "missing")}
+    shutil.copytree(grafted.base, folder / "base")
+    shutil.copytree(grafted.el, folder / "pack")
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for path in graft_corpus.iterdir():  # less of it, so that a case takes a fraction of a second
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        (corpus / path.name).write_text("".join(lines[: 60 if "train" in path.name else 4]), encoding="utf-8")
+    subwords = f"subwords.model={graft_subwords('el')}"
+    config = toy_settings(
+        folder / "run", f"data.corpus={corpus}", subwords, "validation.directions=[en-fr]", "stages.0.steps=1"
+    )
+    write_json(folder / "config.yaml", config)
+    del config["model"]
+    write_json(folder / "reconfig.yaml", {**config, "method": "retrain"})
+    (folder / "file").write_text("fada bake\n", encoding="utf-8")
+    (folder / "ted").mkdir()
+    (folder / "ted" / "all_talks_train.tsv").write_text("talk_name\ten\tfr\nx\tone\tun\n", encoding="utf-8")
+    (folder / "table.tsv").write_text("en\tfr\none\tun\n", encoding="utf-8")
+    (folder / "x.jsonl").write_text('{"translation": {"en": "one", "fr": "un"}}\n', encoding="utf-8")
+    units = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in (("en", "one"), ("fr", "un")))
+    (folder / "x.tmx").write_text(TMX.format(units), encoding="utf-8")
+    (folder / "fr.po").write_text(PO, encoding="utf-8")
+    (folder / "pairs").mkdir()
+    (folder / "pairs" / "en-fr.txt").write_text("one\tun\n", encoding="utf-8")
+    downloads = folder / "downloads" / "Books-en-fr-latest"
+    downloads.mkdir(parents=True)
+    for language in ("en", "fr"):
+        (downloads / f"Books.en-fr.{language}").write_text("one\n", encoding="utf-8")
+    (folder / "results").mkdir()
+    for name in ("folder", "empty"):
+        (folder / name).mkdir()
+    (folder / "folder" / "something").write_text("else\n", encoding="utf-8")
+    os.mkfifo(folder / "fifo")
+    (folder / "loop").symlink_to("loop")
+    for name, minor in (("null", 3), ("zero", 5)):
+        try:
+            os.mknod(folder / name, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+        except PermissionError:  # never the real ones: root may replace them
+            os.mkfifo(folder / name)
+    (folder / "bytes").write_bytes(b"\xff\xfe\x00\x01" * 100)
+    listener = socket.socket(socket.AF_UNIX)
+    here = os.getcwd()
+    os.chdir(folder)  # the name of a socket may not be long
+    listener.bind("socket")
+    os.chdir(here)
+    files = {name: name for name in ("corpus", "file", "ted", "downloads", "results", "folder", "empty", "fifo", "scores")}
+    files |= {name: name for name in ("loop", "null", "zero", "bytes", "socket")}
+    files |= {"config": "config.yaml", "reconfig": "reconfig.yaml", "paracrawl": "pairs", "moses": "corpus", "here": "."}
+    files |= {"tsv": "table.tsv", "jsonl": "x.jsonl", "tmx": "x.tmx", "po": "fr.po"}
+    files |= dict.fromkeys(("parquet", "flores", "unpc"), "corpus")  # which is an error
+    names |= {name: str(folder / file) for name, file in files.items()}
+    found = World(folder, names)
+    made = try_one(["evaluate", "-b", names["base"], "-c", names["corpus"], "-n", "2", "-o", names["scores"]], found, b"")
+    assert made.problem == "" and made.code == 0, made
+    yield found
+    listener.close()
+
+
+class TooSlow(BaseException):
+    """No handler of the program's own may take it for an error."""
+
+
+class Outcome(NamedTuple):
+    code: int
+    problem: str
+    said: str
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Time and memory for one command."""
+
+    def slow(number: int, frame: object) -> None:
+        raise TooSlow
+
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size + (GIGABYTES << 30), before[1]))
+    handler = signal.signal(signal.SIGALRM, slow)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def try_one(arguments: list[str], world: World, stdin: bytes) -> Outcome:
+    """The whole command line in this process; what is wrong with how it ended, if anything."""
+    path = world.folder / "standard-input"
+    path.write_bytes(stdin)
+    output, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    problem, code = "", -1
+    before = sys.argv, sys.stdin
+    with (
+        path.open(encoding="utf-8") as handle,
+        redirect_stdout(output),
+        redirect_stderr(errors),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        sys.argv, sys.stdin = ["graftmt", *arguments], handle
+        patch.setattr("os.cpu_count", lambda: 1)
+        patch.chdir(world.folder / "empty")
+        try:
+            with limited():
+                main()
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else -1
+        except TooSlow:
+            problem = f"more than {SECONDS} seconds:\n" + traceback.format_exc(limit=-4)
+        except BaseException:
+            problem = traceback.format_exc(limit=-4)
+        finally:
+            sys.argv, sys.stdin = before
+    errors.flush()
+    output.flush()
+    said = errors.buffer.getvalue().decode() + output.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    problem = problem or ("" if code in (0, 1, 2, 130) else f"exit code {code}")
+    problem = problem or ("" if printable(said) == said else f"control characters: {said!r}")
+    return Outcome(code, problem, said)
+
+
+def written(command: Command, changed: str, value: str | None) -> list[str]:
+    """The command line with one parameter changed; without a value, a flag."""
+    known, values = parameters(command.names), dict(command.arguments)
+    if changed:
+        values[changed] = [] if value is None else [value]
+    options, positional = [], []
+    for name, given in values.items():
+        if name.startswith("-"):
+            options += [name] if known[name] else [part for one in given for part in (name, one)]
+    for name in known:
+        if not name.startswith("-"):
+            positional += values.get(name, [])
+    return [*command.names, *options, "--", *positional]
+
+
+def cases(command: Command, everything: bool) -> Iterator[tuple[str, str | None]]:
+    for name, flag in parameters(command.names).items():
+        if flag:
+            yield name, None
+            continue
+        chosen = random.Random(f"{command.names} {name}")
+        # A string of our own seed: the same cases in every run.
+        yield from ((name, value) for value in (VALUES if everything else chosen.sample(VALUES, SAMPLE)))
+
+
+def attack(command: Command, world: World, tmp_path: Path, *, everything: bool) -> int:
+    count, problems = 0, []
+    outside = set(world.folder.parent.iterdir())
+    for name, value in cases(command, everything):
+        out = tmp_path / f"out-{count}"
+        count += 1
+        arguments = [world.fill(one, out) for one in written(command, name, value)]
+        outcome = try_one(arguments, world, command.stdin)
+        shown = value if value is None or len(value) < 60 else f"{value[:60]}…"
+        if outcome.problem:
+            problems.append(f"{' '.join(command.names)}  {name} {shown!r}\n{outcome.problem}")
+        shutil.rmtree(out, ignore_errors=True)
+        for left in (world.folder / "empty").iterdir():
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+    assert not problems, f"{len(problems)} of {count} cases:\n\n" + "\n\n".join(problems)
+    assert set(world.folder.parent.iterdir()) == outside, "something was written outside"
+    return count
+
+
+linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited as on Linux")
+by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command.names))
+
+
+@linux
+@by_name
+def test_some_hostile_values(command: Command, world: World, tmp_path: Path) -> None:
+    attack(command, world, tmp_path, everything=False)
+
+
+@linux
+@pytest.mark.slow
+@by_name
+def test_all_hostile_values(command: Command, world: World, tmp_path: Path) -> None:
+    count = attack(command, world, tmp_path, everything=True)
+    print(f"{' '.join(command.names)}: {count} cases")
+
+
+@linux
+@by_name
+def test_what_is_changed_works(command: Command, world: World, tmp_path: Path) -> None:
+    """Or the attack would only see the first refusal."""
+    if command.names in (
+        ("demo",),
+        ("experiment", "report"),
+        ("prepare", "parquet"),
+        ("prepare", "flores"),
+        ("prepare", "unpc"),
+    ):
+        pytest.skip("it takes long, or needs files that others make: an error is its result here")
+    outcome = try_one([world.fill(one, tmp_path / "out") for one in written(command, "", None)], world, command.stdin)
+    assert outcome.code == 0, outcome
