@@ -16,12 +16,12 @@ READY_DEMO := $(VENV)/.ready-demo
 READY_DEV := $(VENV)/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test test-slow robustness check bench clean
 
 help: ## Show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  PYTHON=python3.12 chooses the interpreter; ARGS='...' is passed on by demo and test; WORKERS=8 tests run at a time."
+	@echo "  PYTHON=python3.12 chooses the interpreter; ARGS='...' is passed on by demo, test and robustness; WORKERS=8 run at a time."
 
 setup: $(READY_DEV) ## Make .venv with everything for development
 
@@ -30,6 +30,12 @@ demo: $(READY_DEMO) ## Two languages added to a model that stays unchanged, in m
 
 test: $(READY_DEV) ## Run the tests; ARGS='-m slow' or ARGS='-k beam' choose among them
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+test-slow: $(READY_DEV) ## Run the slow tests, with a sample of the attacks; many minutes
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
+
+robustness: $(READY_DEV) ## Attack everything 12,000 times (docs/reliability.md); about an hour, ARGS='--sample' for minutes
+	@OMP_NUM_THREADS=1 PYTHONPATH=src:tests $(BIN)/python -m robustness --processes $(WORKERS) $(ARGS)
 
 check: $(READY_DEV) ## Lint, format check and types, as pre-commit does
 	$(BIN)/ruff check .

@@ -187,7 +187,7 @@ def test_a_changed_architecture_is_noticed(base_copy: Path, change: dict[str, st
     [
         ("base.json", GraftError, r"no file \S+base\.json"),
         ("model.safetensors", CheckpointError, r"no file \S+model\.safetensors; the folder is incomplete"),
-        ("subwords.model", DataError, r"cannot read the subword model \S+subwords\.model"),
+        ("subwords.model", DataError, r"cannot read \S+subwords\.model"),
     ],
 )
 def test_a_missing_file_is_named(base_copy: Path, file: str, error: type[GraftError], words: str) -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import graftmt
 from graftmt import files
 from graftmt.errors import GraftError
-from graftmt.files import atomic_file, atomic_folder, claimed, exclusive, read_json, remove_left, write_json, write_text
+from graftmt.files import atomic_file, atomic_folder, claimed, exclusive, read_json, remove_left, sweep, write_json, write_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=["Cs"])),
@@ -516,3 +516,83 @@ def test_many_writers_of_one_name_take_nothing_from_each_other(tmp_path: Path) -
         writer.join()
     assert problems == []
     assert {path.name for path in tmp_path.iterdir()} == {"file", *(f"folder{number}" for number in range(4))}
+
+
+# Links and folders that are removed in mid-work
+
+
+def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "old").touch()
+    (tmp_path / "link").symlink_to("real")
+    with atomic_folder(tmp_path / "link") as folder:
+        (folder / "new").touch()
+    assert (tmp_path / "link").is_symlink()
+    assert [path.name for path in (tmp_path / "real").iterdir()] == ["new"]
+    (tmp_path / "file").symlink_to(tmp_path / "real" / "new")
+    write_text(tmp_path / "file", "through the link")
+    assert (tmp_path / "file").is_symlink()
+    assert (tmp_path / "real" / "new").read_text(encoding="utf-8") == "through the link"
+
+
+def test_a_link_to_nothing_is_made_where_it_leads_if_that_has_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "later")
+    with atomic_folder(tmp_path / "link") as folder:
+        (folder / "new").touch()
+    assert (tmp_path / "later" / "new").is_file()
+    (tmp_path / "far").symlink_to(tmp_path / "unmounted" / "disk")
+    with pytest.raises(GraftError, match=r"far is a link to .*no folder \S+unmounted"), atomic_folder(tmp_path / "far"):
+        pass
+    with pytest.raises(GraftError, match=r"far is a link to .*no folder \S+unmounted"):
+        write_text(tmp_path / "far", "x")
+    assert not (tmp_path / "unmounted").exists()
+
+
+def test_space_is_advised_where_it_would_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, helps in ((errno.ENOSPC, True), (errno.EACCES, False), (errno.EROFS, False)):
+        monkeypatch.setattr("os.fsync", lambda handle, number=number: (_ for _ in ()).throw(OSError(number, "no")))
+        with pytest.raises(GraftError) as caught:
+            write_text(tmp_path / "file", "x")
+        assert ("free some space" in str(caught.value)) == helps
+
+
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
+def test_a_folder_that_goes_in_mid_work_is_not_made_anew(tmp_path: Path, how: str) -> None:
+    folder = tmp_path / "work"
+
+    def go() -> None:
+        shutil.move(folder, tmp_path / "aside") if how == "moved" else shutil.rmtree(folder)
+        if how == "replaced":
+            folder.mkdir()
+
+    for act in (
+        lambda: write_text(folder / "inner" / "file", "x"),
+        lambda: atomic_folder(folder / "folder").__enter__(),
+        lambda: exclusive(folder / "inner", "inner").__enter__(),
+        lambda: None,  # the end of the block tells too
+    ):
+        with pytest.raises(GraftError, match=r"work was removed, moved or replaced"), exclusive(folder, "it", stays=True):
+            write_text(folder / "first", "x")
+            go()
+            act()
+        assert not (folder / "inner").exists()
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(tmp_path / "aside", ignore_errors=True)
+
+
+def test_a_folder_may_be_removed_by_whoever_holds_it(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "work", "it"):
+        shutil.rmtree(tmp_path / "work")
+    write_text(tmp_path / "work" / "file", "x")  # it is no longer watched
+
+
+def test_what_a_process_left_that_was_killed_before_it_had_its_lock_goes_after_a_while(tmp_path: Path) -> None:
+    for name, inside in (("young", []), ("old", []), ("older", ["unlocked"]), ("full", ["unlocked", "new"])):
+        place = tmp_path / f".{name}.abcdefgh.tmp"
+        place.mkdir()
+        for file in inside:
+            (place / file).touch()
+        if name != "young":
+            os.utime(place, (1, 1))
+    sweep(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {".young.abcdefgh.tmp", ".full.abcdefgh.tmp"}

@@ -13,14 +13,27 @@ PACKAGE = Path(__file__).parents[1] / "src" / "graftmt"
 
 # From bottom to top. Members of the first and the last layer may import each other, those of the others may not.
 LAYERS = (
-    {"errors", "files", "folders", "documents", "places", "checked", "configuration", "progress", "partial", "workers"},
+    {
+        "errors",
+        "files",
+        "folders",
+        "documents",
+        "places",
+        "checked",
+        "configuration",
+        "progress",
+        "partial",
+        "workers",
+        "options",
+    },
     {"text", "model", "evaluation", "tensor_files"},
     {"base"},
     {"data", "packs", "decoding"},
     {"training", "translator", "prepare"},
     {"augmentation", "assessment", "bulk"},
     {"adding"},
-    {"demo", "experiments"},
+    {"demo", "experiments", "pairs"},
+    {"api"},
     {"cli", "__main__", "__init__"},
 )
 LAYER_OF = {member: layer for layer, members in enumerate(LAYERS) for member in members}

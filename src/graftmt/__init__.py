@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from graftmt.api import add as add
+    from graftmt.api import evaluate as evaluate
+    from graftmt.api import train as train
     from graftmt.base import Base as Base
     from graftmt.decoding import SearchOptions as SearchOptions
+    from graftmt.errors import GraftError as GraftError
+    from graftmt.packs import Pack as Pack
+    from graftmt.packs import Recipe as Recipe
+    from graftmt.translator import Translation as Translation
     from graftmt.translator import Translator as Translator
 
-__all__ = ["Base", "SearchOptions", "Translator", "__version__"]
+_HOMES = {
+    "Base": "base",
+    "GraftError": "errors",
+    "Pack": "packs",
+    "Recipe": "packs",
+    "SearchOptions": "decoding",
+    "Translation": "translator",
+    "Translator": "translator",
+    "add": "api",
+    "evaluate": "api",
+    "train": "api",
+}
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """The façade is imported when it is used: `graftmt --help` should not wait for torch."""
-    if name == "Base":
-        from graftmt.base import Base
-
-        return Base
-    if name == "SearchOptions":
-        from graftmt.decoding import SearchOptions
-
-        return SearchOptions
-    if name == "Translator":
-        from graftmt.translator import Translator
-
-        return Translator
-    raise AttributeError(f"module 'graftmt' has no attribute {name!r}")
+    """Each name is imported when it is used: `graftmt --help` should not wait for torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'graftmt' has no attribute {name!r}")
+    return getattr(import_module(f"graftmt.{_HOMES[name]}"), name)

@@ -1,7 +1,7 @@
 """The base: a Transformer, its subwords and its languages, as one immutable folder known by its fingerprint.
 
 Layer 2, between the text and model layers it joins and everything that uses a base. The folder holds `base.json`,
-`model.safetensors`, `subwords.model` and a `README.md` written by `save`.
+`model.safetensors`, the files of its text (of our own kind: `subwords.model`) and a `README.md` written by `save`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -25,14 +25,16 @@ from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.model import ModelConfig, Transformer, parameter_shapes
 from graftmt.places import BASE, check_place
 from graftmt.tensor_files import hash_tensors, open_tensors, write_tensors
-from graftmt.text import Subwords, Tokenizer, check_language_names, read_model, tokenizer_fingerprint
+from graftmt.text import BaseText, CodePlacement, check_language_names, languages_of
+from graftmt.text.layout import SIDES
+from graftmt.text.stored import StoredText, TextDocument, check_base_text, describe, files_to_store
 
 FORMAT = 1
 """Raised when the folder's meaning changes; a reader refuses a newer one and keeps reading the older ones."""
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-DOCUMENT, TENSORS, SUBWORDS, CARD = "base.json", "model.safetensors", "subwords.model", "README.md"
+DOCUMENT, TENSORS, CARD = "base.json", "model.safetensors", "README.md"
 
 MOST_ROWS = 2**24
 """Of a vocabulary: sixty times those of the largest models."""
@@ -55,7 +57,7 @@ class BaseCard(TypedDict, total=False):
 class _Required(TypedDict):
     fingerprint: str
     languages: list[str]
-    code_placement: Literal["source", "decoder"]
+    code_placement: CodePlacement
     rows: int
     architecture: dict[str, Any]
     card: BaseCard
@@ -66,6 +68,10 @@ class BaseDocument(_Required, total=False):
 
     dtype: Literal["fp32", "bf16", "fp16"]
     parameters: int
+    target_rows: int
+    """Where the target's vocabulary is another one."""
+    text: TextDocument
+    """Where the text is not of our own kind."""
 
 
 @dataclass
@@ -73,20 +79,32 @@ class Base:
     """A multilingual model that already exists. Nothing in graftmt changes its tensors after it is made."""
 
     model: Transformer
-    tokenizer: Tokenizer
+    tokenizer: BaseText
     card: dict[str, Any] = field(default_factory=dict)
     """What is known of it: how it was trained, on what, its scores."""
     fingerprint: str = ""
     """Empty until it is stored or loaded: the hash is that of the stored tensors, whatever precision runs."""
+    folder: Path | None = field(default=None, compare=False)
+    """Where it was loaded from or stored last."""
 
     @property
     def languages(self) -> tuple[str, ...]:
-        return self.tokenizer.languages
+        """All that it reads or writes."""
+        return languages_of(self.tokenizer)
+
+    @property
+    def source_languages(self) -> tuple[str, ...]:
+        return self.tokenizer.source_languages
+
+    @property
+    def target_languages(self) -> tuple[str, ...]:
+        return self.tokenizer.target_languages
 
     @classmethod
-    def create(cls, config: ModelConfig, tokenizer: Tokenizer) -> Base:
-        """A new base with fresh weights from torch's current random state."""
-        return cls(Transformer.build(config, len(tokenizer.vocabulary)), tokenizer)
+    def create(cls, config: ModelConfig, tokenizer: BaseText) -> Base:
+        """A new base with fresh weights from torch's current random state; which row is padding is the text's to say."""
+        check_base_text(tokenizer, "a new base")
+        return cls(_build(replace(config, padding_id=tokenizer.side("source").padding_id), tokenizer), tokenizer)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "cpu", dtype: str = "fp32", verify: bool = True) -> Base:
@@ -95,32 +113,28 @@ class Base:
         The weights are copied into memory of the process, one tensor after the other, and hashed there: the base does not
         follow its files, whatever becomes of them. It takes the memory of the weights as they run, and of the largest
         tensor as it is stored. Processes that are forked later share it. `verify` compares the fingerprint, before the
-        subword model is opened; without it, which saves the time to hash, changed files go unnoticed.
+        files of the text are opened; without it, which saves the time to hash, changed files go unnoticed.
         """
         folder, precision = Path(folder), named_dtype(dtype)
         document = read_base_document(folder)
         config, rows = architecture_of(document, folder), document["rows"]
-        languages, placement = document["languages"], document["code_placement"]
-        subwords = read_model(folder / SUBWORDS)
-        digest = _begun(config, tokenizer_fingerprint(subwords, languages, placement)) if verify else None
+        stored = StoredText.of(document, document["languages"])
+        files = stored.read_files(folder)
+        digest = _begun(config, stored.fingerprint(files)) if verify else None
         with open_tensors(folder / TENSORS, "the base") as file:
-            file.check(parameter_shapes(config, rows), f"the architecture in {DOCUMENT}, with {rows:,} rows,")
+            shapes = parameter_shapes(config, rows, document.get("target_rows"))
+            file.check(shapes, f"the architecture in {DOCUMENT}, with {rows:,} rows,")
             tensors = {name: tensor.to(device, precision) for name, tensor in file.weights(digest)}
         if digest is not None and digest.hexdigest() != document["fingerprint"]:
             raise CheckpointError(
-                f"{folder}: {TENSORS}, {SUBWORDS} and {DOCUMENT} do not have the fingerprint {document['fingerprint'][:16]}… "
-                f"of {DOCUMENT}; the base was changed or damaged. Restore the folder from a copy."
+                f"{folder}: {', '.join([TENSORS, *files])} and {DOCUMENT} do not have the fingerprint "
+                f"{document['fingerprint'][:16]}… of {DOCUMENT}; the base was changed or damaged. Restore it from a copy."
             )
-        tokenizer = Tokenizer(Subwords(subwords, str(folder / SUBWORDS)), languages, placement)
-        if len(tokenizer) != rows:
-            raise CheckpointError(
-                f"{folder}: base.json says {rows} vocabulary rows but subwords.model and the language codes "
-                f"give {len(tokenizer)}; the files are not of one base. Restore the folder from a copy."
-            )
+        tokenizer = _checked_text(stored.base_text(files, str(folder)), document, config, folder)
         with torch.device("meta"):
-            model = Transformer.build(config, rows)
+            model = _build(config, tokenizer)
         load_tensors(model, tensors, str(folder))
-        return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"])
+        return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"], folder)
 
     def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
         """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint.
@@ -131,25 +145,69 @@ class Base:
         check_base_place(folder)
         tensors = {name: tensor.to("cpu", precision).contiguous() for name, tensor in parameters(self.model).items()}
         mark = fingerprint(tensors, self.model.config, self.tokenizer)
+        files = files_to_store(self.tokenizer)
         document = {
             "kind": "base",
             "format": FORMAT,
             "fingerprint": mark,
             "languages": list(self.languages),
-            "code_placement": self.tokenizer.code_placement,
-            "rows": len(self.tokenizer.vocabulary),
+            **_text_fields(self.tokenizer),
+            **describe(self.tokenizer),
             "parameters": sum(tensor.numel() for tensor in tensors.values()),
             "dtype": dtype,
             "architecture": to_mapping(self.model.config),
             "card": dict(self.card if card is None else card),
         }
+        _check_document(document, folder)  # what could not be read again is not written
         with atomic_folder(folder) as temporary:
             write_tensors(temporary / TENSORS, tensors)
-            (temporary / SUBWORDS).write_bytes(self.tokenizer.subwords.model_bytes)
+            for name, content in files.items():
+                (temporary / name).write_bytes(content)
             write_json(temporary / DOCUMENT, document)
             write_text(temporary / CARD, model_card(document))
-        self.fingerprint = mark
+        self.fingerprint, self.folder = mark, folder
         return mark
+
+
+def _build(config: ModelConfig, text: BaseText) -> Transformer:
+    """A new model for this text."""
+    source, target = text.side("source"), text.side("target")
+    return Transformer.build(
+        config,
+        len(source),
+        target_rows=len(target),
+        target_padding_id=target.padding_id,
+        reads_padding=text.layout.decoder_start == "padding",
+    )
+
+
+def _text_fields(text: BaseText) -> dict[str, Any]:
+    """What base.json says of any text."""
+    rows, target_rows = (len(text.side(side)) for side in SIDES)
+    fields: dict[str, Any] = {"code_placement": text.layout.placement("target"), "rows": rows}
+    return fields if target_rows == rows else {**fields, "target_rows": target_rows}
+
+
+def _checked_text(text: BaseText, document: Mapping[str, Any], config: ModelConfig, folder: Path) -> BaseText:
+    """The text that was read, where it is the one that base.json speaks of."""
+    found = {"languages": list(languages_of(text)), **_text_fields(text), "padding_id": text.side("source").padding_id}
+    said = {**{key: document.get(key) for key in found}, "padding_id": config.padding_id}
+    for key, value in found.items():
+        if said[key] != value:
+            raise CheckpointError(
+                f"{folder}: {DOCUMENT} says that {key} is {said[key]}, and its text says {value}; the files are not of "
+                "one base. Restore the folder from a copy."
+            )
+    return text
+
+
+def read_base_text(folder: Path) -> BaseText:
+    """The text of a stored base alone; its fingerprint is not looked at."""
+    document = read_base_document(folder)
+    stored = StoredText.of(document, document["languages"])
+    return _checked_text(
+        stored.base_text(stored.read_files(folder), str(folder)), document, architecture_of(document, folder), folder
+    )
 
 
 def check_base_place(folder: Path) -> None:
@@ -161,8 +219,13 @@ def read_base_document(folder: Path) -> dict[str, Any]:
     """base.json, checked: the right kind, a format this version can read, every field of its type."""
     if not folder.is_dir():
         raise GraftError(f"there is no base folder {folder}; make one with `graftmt train` or `graftmt demo`.")
+    document = read_document(folder / DOCUMENT, "the base")
+    _check_document(document, folder)
+    return document
+
+
+def _check_document(document: dict[str, Any], folder: Path) -> None:
     path = folder / DOCUMENT
-    document = read_document(path, "the base")
     if document.get("kind") != "base":
         raise CheckpointError(f"{path} is of kind {document.get('kind')!r:.40}, not a base.")
     if type(document.get("format")) is not int or document["format"] > FORMAT:
@@ -177,7 +240,6 @@ def read_base_document(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is damaged ({error}). Restore the folder from a copy.") from None
     check_language_names(document["languages"], str(path))
     architecture_of(document, folder)
-    return document
 
 
 def _check_base(document: Mapping[str, Any]) -> None:
@@ -186,8 +248,9 @@ def _check_base(document: Mapping[str, Any]) -> None:
     languages = document["languages"]
     if not languages or len(set(languages)) < len(languages):
         raise ValueError("languages: expected one or several different ones")
-    if not 1 <= document["rows"] <= MOST_ROWS:
-        raise ValueError(f"rows is {document['rows']}; expected 1 to {MOST_ROWS:,}")
+    for key in ("rows", "target_rows"):
+        if not 1 <= document.get(key, 1) <= MOST_ROWS:
+            raise ValueError(f"{key} is {document[key]}; expected 1 to {MOST_ROWS:,}")
 
 
 def check_fingerprint(text: str, where: str) -> None:
@@ -274,7 +337,7 @@ def load_tensors(model: Transformer, tensors: Mapping[str, Tensor], where: str) 
                 module._parameters[name] = replaced[id(own)]
 
 
-def fingerprint(tensors: Mapping[str, Tensor], config: ModelConfig, tokenizer: Tokenizer) -> str:
+def fingerprint(tensors: Mapping[str, Tensor], config: ModelConfig, tokenizer: BaseText) -> str:
     """sha256 over the stored tensors (name, dtype, shape, bytes), the architecture and the vocabulary."""
     digest = _begun(config, tokenizer.fingerprint)
     hash_tensors(digest, tensors)

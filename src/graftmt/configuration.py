@@ -164,6 +164,11 @@ def check_numbers(config: Any, expected: str, fine: Callable[[float], bool], *na
             raise ConfigError(f"{name} is {value}; expected {expected}.")
 
 
+def check_seed(config: Any) -> None:
+    """Those that torch and NumPy both take."""
+    check_numbers(config, "a number from 0 to 2⁶³ - 1", lambda value: 0 <= value < 2**63, "seed")
+
+
 def one_or_more(value: float) -> bool:
     return 1 <= value < math.inf
 

@@ -119,10 +119,25 @@ def _model(document: str, tensors: str, kind: str) -> Callable[[Path], bool]:
     return is_one
 
 
-BASE_FILES = ("base.json", "model.safetensors", "subwords.model", "README.md")
-PACK_FILES = ("pack.json", "pack.safetensors", "subwords.model", "README.md")
-BASE = Kind(name="a base", is_one=_model(*BASE_FILES[:2], "base"), files=lambda folder: BASE_FILES)
-PACK = Kind(name="a pack", is_one=_model(*PACK_FILES[:2], "pack"), files=lambda folder: PACK_FILES)
+BASE_FILES = ("base.json", "model.safetensors", "README.md")
+PACK_FILES = ("pack.json", "pack.safetensors", "README.md")
+OWN_TEXT = ("subwords.model",)
+"""The files of a text of our own kind, about which a document says nothing."""
+
+
+def _with_text(files: tuple[str, ...]) -> Callable[[Path], Collection[str]]:
+    """All files of a model: those of its text too, as its document lists them."""
+
+    def names(folder: Path) -> set[str]:
+        text = (_document(folder / files[0]) or {}).get("text")
+        listed = text.get("files") if isinstance(text, dict) else OWN_TEXT
+        return {*files, *(name for name in listed or () if isinstance(name, str))}
+
+    return names
+
+
+BASE = Kind(name="a base", is_one=_model(*BASE_FILES[:2], "base"), files=_with_text(BASE_FILES))
+PACK = Kind(name="a pack", is_one=_model(*PACK_FILES[:2], "pack"), files=_with_text(PACK_FILES))
 
 
 # Text
@@ -161,7 +176,7 @@ CHUNKS = Kind(name="the unfinished work of an augmentation", is_one=_is_chunks)
 
 RUN_DOCUMENT = "run.json"
 EARLY = {
-    *("run.json", "subwords.model", "subwords.json", "vocabulary.json", "rows.tsv", "before.json", "begun.json"),
+    *("run.json", *OWN_TEXT, "subwords.json", "vocabulary.json", "rows.tsv", "before.json", "begun.json"),
     *("data", "augmented", "augmented.work", "tensorboard", "checkpoints"),
 }
 """What a run of an earlier version can have, before it has a config.yaml …"""

@@ -6,15 +6,18 @@ import reprlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from graftmt.base import Base
+from graftmt.data import Direction
 from graftmt.data.corpus import LONGEST_LINE
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
 from graftmt.packs.composition import check_fits
+from graftmt.text import Codec, languages_of
 
 LONGEST_SOURCE = 1024
 """Tokens. Far more than a sentence; a longer line is refused rather than translated badly."""
@@ -79,7 +82,8 @@ class Translator:
     ['5 kilomètres']
 
     Packs come as a list, or as a mapping of names where several are for one language and side; a request then says which.
-    One translator may be used from many threads.
+    One translator may be used from many threads. `fold=False` keeps low-rank updates and parallel adapters apart from the
+    weights they change: somewhat slower, but all packs then share the base's memory.
     """
 
     def __init__(
@@ -89,7 +93,9 @@ class Translator:
         *,
         device: str = "cpu",
         dtype: str = "fp32",
+        fold: bool = True,
     ) -> None:
+        self.fold = fold
         self.base = base if isinstance(base, Base) else Base.load(base, device=device, dtype=dtype)
         self.packs: dict[str, Pack] = {}
         self._compositions: dict[tuple[str | bool | None, ...], Composition] = {}
@@ -132,9 +138,15 @@ class Translator:
     def target_languages(self) -> tuple[str, ...]:
         return self._languages("target")
 
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """All that can be translated directly, such as el-fr."""
+        pairs = product(self.source_languages, self.target_languages)
+        return tuple(Direction(source, target) for source, target in pairs if source != target)
+
     def _languages(self, side: Side) -> tuple[str, ...]:
         added = (language for pack in self.packs.values() if pack.side == side for language in pack.languages)
-        return tuple(dict.fromkeys((*self.base.languages, *added)))
+        return tuple(dict.fromkeys((*languages_of(self.base.tokenizer, side), *added)))
 
     def composition(
         self, source: str, target: str, *, source_pack: str | None = None, target_pack: str | None = None
@@ -153,12 +165,12 @@ class Translator:
             if key not in self._compositions:
                 config = self.base.model.config
                 packs = [None if pack is None else pack.for_partner(other, config) for pack, other in found]
-                self._compositions[key] = compose(self.base, source=packs[0], target=packs[1], fold=True)
+                self._compositions[key] = compose(self.base, source=packs[0], target=packs[1], fold=self.fold)
             return self._compositions[key]
 
     def _pack_for(self, language: str, side: Side, chosen: str | None) -> str | None:
         """The name of the pack that reads or writes a language; none is needed for the base's own."""
-        if language in self.base.languages:
+        if language in languages_of(self.base.tokenizer, side):
             if chosen is not None:
                 raise LanguageError(f"{language!r} is one of the base's languages: as {side} it takes no pack, not {chosen!r}.")
             return None
@@ -176,7 +188,7 @@ class Translator:
                 f"{language!r} as {side} has several packs: {', '.join(fitting)}. Say which one with --{side}-pack "
                 f"({side}_pack= in Python)."
             )
-        if any(language in pack.languages for pack in self.packs.values()):
+        if language in self.languages:
             other = "target" if side == "source" else "source"
             raise LanguageError(
                 f"language {language!r} is installed as a {other} only; to use it as a {side}, make a pack with "
@@ -188,6 +200,7 @@ class Translator:
             f"{installed}){nearest(language, self.languages) or ';'} make one with `graftmt add {language}`."
         )
 
+    @overload
     def translate(
         self,
         lines: Sequence[str],
@@ -197,16 +210,50 @@ class Translator:
         pivot: str | None = None,
         source_pack: str | None = None,
         target_pack: str | None = None,
+        n_best: None = None,
         options: SearchOptions | None = None,
         on_batch: OnBatch | None = None,
-    ) -> list[str]:
-        """One translation for each line, in order; an empty line gives an empty one. `pivot` goes through that language."""
+    ) -> list[str]: ...
+    @overload
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        source: str,
+        target: str,
+        pivot: str | None = None,
+        source_pack: str | None = None,
+        target_pack: str | None = None,
+        n_best: int,
+        options: SearchOptions | None = None,
+        on_batch: OnBatch | None = None,
+    ) -> list[list[Translation]]: ...
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        source: str,
+        target: str,
+        pivot: str | None = None,
+        source_pack: str | None = None,
+        target_pack: str | None = None,
+        n_best: int | None = None,
+        options: SearchOptions | None = None,
+        on_batch: OnBatch | None = None,
+    ) -> list[str] | list[list[Translation]]:
+        """One translation for each line, in order; an empty line gives an empty one. `pivot` goes through that language.
+
+        With `n_best`, the so many best of each line, best first, with their scores.
+        """
         if isinstance(lines, str):
             raise DataError("translate takes a list of lines; got one string. Wrap it: [text].")
         if isinstance(lines, bytes) or not isinstance(lines, Iterable):
             raise DataError(f"translate takes a list of lines, each a str; got {shown(lines)}.")
         self.check_direction(source, target, pivot, source_pack, target_pack)
         requests = [Request(line, source, target, pivot, source_pack, target_pack) for line in lines]
+        if n_best is not None:
+            options = replace(options or SearchOptions(), n_best=n_best)
+            return self.translate_requests(requests, options, on_batch)
         found = self.translate_requests(requests, options, on_batch)
         return [translations[0].text for translations in found]
 
@@ -277,7 +324,7 @@ class Translator:
 
             found = search_all(
                 model.model,
-                [[*codec.source_prefix(requests[r].source, requests[r].target), *encoded[r], codec.end_id] for r in rows],
+                [source_rows(codec, requests[row], encoded[row]) for row in rows],
                 [codec.decoder_prefix(requests[row].target) for row in rows],
                 options,
                 end=codec.end_id,
@@ -293,6 +340,12 @@ class Translator:
                 ]
             done += len(rows)
         return results
+
+
+def source_rows(codec: Codec, request: Request, tokens: Sequence[int]) -> list[int]:
+    """What the encoder reads of a request."""
+    pair = request.source, request.target
+    return [*codec.source_prefix(*pair), *tokens, *codec.source_suffix(*pair)]
 
 
 def check_line(line: object, index: int) -> None:

@@ -13,13 +13,18 @@ from typing import Any
 import pytest
 import torch
 
-from graftmt.adding.request import AddOptions
-from graftmt.adding.run import AddResult, add_language, check_earlier_run, steps_done, work_folder
+from graftmt.adding import run
+from graftmt.adding.examination import Examination
+from graftmt.adding.folder import check_earlier_run, steps_done, work_folder
+from graftmt.adding.options import AddOptions
+from graftmt.adding.plan import Request, requests_of
+from graftmt.adding.result import AddResult
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import exclusive
 from graftmt.packs import load_pack
 from graftmt.packs.card import kind_of
+from graftmt.packs.components.language_code import code_of
 from graftmt.training import Stopped
 from graftmt.translator import Translator
 
@@ -45,6 +50,18 @@ def options(graft_base: Callable[..., Path], graft_corpus: Path, tmp_path: Path)
         overrides=("tensorboard=false", "threads=1", "validation.lines=4"),
         quiet=True,
     )
+
+
+def request_of(options: AddOptions, base: Base) -> Request:
+    (request,) = requests_of(options, base)
+    return request
+
+
+def add_language(
+    options: AddOptions, say: Callable[[str], None], base: Base | None = None, told: Examination | None = None
+) -> AddResult:
+    base = base or Base.load(options.base)
+    return run.add_language(request_of(options, base), base, say, told=told)
 
 
 def add(options: AddOptions, resident: Base | None = None, **changes: Any) -> AddResult:
@@ -195,11 +212,11 @@ def test_the_first_process_alone_looks_whether_the_folder_is_free(options: AddOp
     """Under torchrun the others do not wait for each other there: with a lock each, one would refuse the next."""
     assert options.run is not None
     with exclusive(options.run, "the run"):
-        with work_folder(options, None, base, lambda _: None, first=False) as folder:
+        with work_folder(request_of(options, base), base, lambda _: None, first=False) as folder:
             assert folder == options.run
         with (
             pytest.raises(GraftError, match="in use by another process"),
-            work_folder(options, None, base, lambda _: None, first=True),
+            work_folder(request_of(options, base), base, lambda _: None, first=True),
         ):
             pass
 
@@ -320,7 +337,7 @@ def test_the_nearest_code_is_looked_up_in_another_model(
     recipe = "embed + code:proxy:nearest"
     result = add(options, base, side="target", recipe=recipe, codes_from=oracle, steps=1, merges=20)
     assert result.pack is not None
-    assert result.pack.recipe.code.language in base.languages
+    assert code_of(result.pack.recipe).language in base.languages
     assert result.to_dict()["recipe"] == str(result.pack.recipe)
 
 
@@ -453,7 +470,7 @@ def test_nothing_else_is_augmented_unasked(options: AddOptions, base: Base, chan
 def test_too_little_text_is_not_augmented_unasked(
     options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graftmt.adding.request.FEWEST_LINES", 1000)
+    monkeypatch.setattr("graftmt.adding.plan.FEWEST_LINES", 1000)
     result = add(options, base, dry_run=True)
     assert (result.config.recipe, result.planned) == ("embed + init:alignment", None)
 
@@ -461,7 +478,7 @@ def test_too_little_text_is_not_augmented_unasked(
 def test_a_base_of_many_languages_gets_fewer_lines_in_each(
     phrased: AddOptions, able: Base, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graftmt.adding.request.MOST_IN_ALL", 84)
+    monkeypatch.setattr("graftmt.adding.defaults.MOST_IN_ALL", 84)
     planned = add(phrased, able, dry_run=True).planned
     assert planned is not None and set(planned.lines.values()) == {21}
 
@@ -515,7 +532,7 @@ def test_a_dry_run_counts_what_more_text_would_be_and_makes_none(
 def test_the_steps_of_a_dry_run_are_those_of_the_text_with_what_would_be_added(
     options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graftmt.adding.request.FEWEST_STEPS", 1)
+    monkeypatch.setattr("graftmt.adding.defaults.FEWEST_STEPS", 1)
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for path in graft_corpus.glob("*.txt"):
@@ -556,7 +573,7 @@ def test_a_base_without_english_lends_the_code_of_what_is_trained_with(
     folder = graft_base(languages=("fr", "ru"))
     result = add(options, None, base=folder, side="target", partners=("fr",))
     assert result.pack is not None
-    assert result.pack.recipe.code.language == "fr"
+    assert code_of(result.pack.recipe).language == "fr"
 
 
 def test_a_pack_takes_no_training_line_along(options: AddOptions, base: Base) -> None:

@@ -407,7 +407,8 @@ def test_what_cannot_be_is_refused(options: AugmentOptions, changes: dict[str, A
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_pack_trains_on_it(options: AugmentOptions, tmp_path: Path, side: Any) -> None:
-    from graftmt.adding.run import AddOptions, add_language
+    from graftmt.adding.options import AddOptions
+    from graftmt.api import add_with
 
     options = replace(options, spec="20-bt", languages=("fr", "ru"))
     quietly(options)
@@ -426,7 +427,7 @@ def test_a_pack_trains_on_it(options: AugmentOptions, tmp_path: Path, side: Any)
         overrides=("threads=1", "tensorboard=false"),
         quiet=True,
     )
-    result = add_language(asked, lambda text: None)
+    (result,) = add_with(asked, lambda text: None)
     assert set(result.corpus.partners) == set(KNOWN)
     assert result.verdict is not None
     pairs = {f"el-{name}" if side == "source" else f"{name}-el" for name in KNOWN}

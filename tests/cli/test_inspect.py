@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from graftmt.base import Base
-from graftmt.packs import load_pack, save_pack
+from graftmt.packs import Recipe, create_pack, load_pack, save_pack
+from graftmt.tensor_files import hash_tensors
 
 
 def test_a_base_is_described(graftmt, toy_base: Path) -> None:
@@ -131,6 +133,38 @@ def test_a_pack_s_scores_are_a_line_each(graftmt, grafted, tmp_path: Path) -> No
     save_pack(pack, tmp_path / "pack", Base.load(grafted.base).model.config)
     shown = graftmt("inspect", str(tmp_path / "pack")).stdout
     assert "el-fr: bleu 2, chrf 31.25, lines 4, zero_shot yes, pivot (through en, bleu 3, chrf 40)" in shown
+
+
+def test_a_fingerprint_that_does_not_cover_all_says_so(graftmt, grafted, tmp_path: Path) -> None:
+    base = Base.load(grafted.base)
+    recipe, subwords = Recipe.parse("embed + enc-adapters-all(4)@trained"), load_pack(grafted.el).tokenizer.subwords
+    pack = create_pack(base, side="source", languages=("el",), recipe=recipe, subwords=subwords)
+    pack.partners = ("en",)
+    save_pack(pack, tmp_path / "pack", base.model.config)
+    facts = json.loads(graftmt("inspect", str(tmp_path / "pack"), "--json").stdout)
+    assert (facts["format"], facts["partners"], facts["few"]) == (2, ["en"], [])
+    assert "fingerprint_does_not_cover" not in facts
+    # As the version before wrote it.
+    path = tmp_path / "pack" / "pack.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    parts = [pack.side, pack.languages, str(pack.recipe), pack.base, pack.tokenizer.fingerprint]
+    digest = hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode())
+    hash_tensors(digest, pack.parameters)
+    document |= {"format": 1, "fingerprint": digest.hexdigest(), "card": {"partners": document.pop("partners"), "few": []}}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    facts = json.loads(graftmt("inspect", str(tmp_path / "pack"), "--json").stdout)
+    assert facts["unchanged"] is True
+    assert "card.partners" in facts["fingerprint_does_not_cover"]
+
+
+def test_a_card_cannot_speak_for_what_is_checked(graftmt, grafted, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(grafted.el, tmp_path / "copy"))
+    document = json.loads((copy / "pack.json").read_text(encoding="utf-8"))
+    card = {"fingerprint": "f" * 64, "unchanged": "yes", "base": "other", "languages": ["uk"], "kept": 1}
+    (copy / "pack.json").write_text(json.dumps({**document, "card": card}), encoding="utf-8")
+    facts = json.loads(graftmt("inspect", str(copy), "--json").stdout)
+    assert (facts["fingerprint"], facts["base"], facts["languages"]) == (document["fingerprint"], document["base"], ["el"])
+    assert facts["unchanged"] is True and facts["kept"] == 1
 
 
 def test_a_damaged_checkpoint_is_told_with_a_way_out(graftmt, grafted, tmp_path: Path) -> None:

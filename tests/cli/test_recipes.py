@@ -17,6 +17,27 @@ def test_the_papers_rows_are_listed_with_the_whole_models(graftmt) -> None:
     assert "* (36) The paper contradicts itself" in shown.stdout
 
 
+def test_every_kind_of_component_has_its_line(graftmt) -> None:
+    lines = json.loads(graftmt("recipes", "--components", "--json").stdout)
+    forms = [line["form"] for line in lines]
+    assert forms[0] == "embed"
+    assert {"enc-adapters-all(512)", "enc-lora-all(16)", "enc-first-layer", "code:none"} <= set(forms)
+    assert {line["package"] for line in lines} == {"graftmt"}
+    for command in ((), ("--components",)):
+        shown = graftmt("recipes", *command).stdout
+        assert all(form in shown for form in forms)
+    assert graftmt("recipes", "embed", "--components").code == 1
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_lora_is_counted_by_layer(graftmt, side: str) -> None:
+    text = "embed + enc-lora-1,2(57)" if side == "source" else "embed + dec-lora-1,2(57)"
+    facts = json.loads(graftmt("recipes", text, "--side", side, "--json").stdout)
+    stack, maps = ("encoder", 6) if side == "source" else ("decoder", 10)
+    assert facts["groups"][f"{stack}.lora"]["layers"] == [1, 2]
+    assert facts["groups"][f"{stack}.lora"]["tensors"] == 2 * 2 * maps
+
+
 def test_json_is_an_array_of_rows(graftmt) -> None:
     rows = json.loads(graftmt("recipes", "--json").stdout)
     assert [row["id"] for row in rows if row["id"] > 100] == [*range(101, 111), 123, *range(111, 123)]

@@ -104,7 +104,7 @@ class Linear(nn.Linear):
     """With something of its own."""
 
 
-def test_only_what_is_plain_is_fused() -> None:
+def test_only_what_is_plain_is_fused(caplog: pytest.LogCaptureFixture) -> None:
     half = make_model().to(torch.bfloat16)
     assert is_plain(half.decoder)
     assert is_plain(half.to(torch.float16).decoder)
@@ -117,6 +117,7 @@ def test_only_what_is_plain_is_fused() -> None:
     other = copy.deepcopy(half)
     other.decoder.layers[2].ffn.up = Linear(32, 48, dtype=torch.float16)
     assert not is_plain(other.decoder)
+    assert [record for record in caplog.records if "fused steps" in record.getMessage() and "Linear" in record.getMessage()]
     assert not is_plain(FusedDecoder(half.decoder))
     half.train().set_dropout(0.1)
     assert not is_plain(half.decoder)

@@ -6,10 +6,35 @@ import pytest
 import torch
 
 from graftmt.decoding import SearchOptions, search_all
+from graftmt.decoding.full_sums import with_full_sums
 from graftmt.decoding.packing import PackedLinear, packed
 from graftmt.model import Transformer
 
 END = 2
+
+
+class Doubled(torch.nn.Linear):
+    """A linear map with something of its own: its weight alone does not say what it computes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(x)
+
+
+class Norm(torch.nn.LayerNorm):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + 1
+
+
+class Outer(torch.nn.Module):
+    """Around an FFN, whose weights it also looks at."""
+
+    def __init__(self, ffn: torch.nn.Module) -> None:
+        super().__init__()
+        self.ffn = ffn
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.ffn(x) + x @ self.ffn.up.weight[: x.shape[-1]]
+
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 
@@ -62,3 +87,44 @@ def test_what_cannot_be_packed_stays_as_it_is(model: Transformer) -> None:
 def test_packing_twice_is_packing_once(model: Transformer) -> None:
     fast = packed(model)
     assert packed(fast) is fast
+
+
+def like(linear: torch.nn.Linear) -> Doubled:
+    result = Doubled(linear.in_features, linear.out_features)
+    result.load_state_dict(linear.state_dict())
+    return result
+
+
+def with_parts_of_its_own(model: Transformer) -> Transformer:
+    own = copy.deepcopy(model)
+    layers = own.decoder.layers
+    layers[0].ffn.down = like(layers[0].ffn.down)
+    layers[0].self_attention.output = like(layers[0].self_attention.output)
+    layers[-1].ffn = Outer(layers[-1].ffn)
+    return own.eval().requires_grad_(False)
+
+
+def test_parts_of_other_classes_are_not_taken_apart(
+    model: Transformer, sources: list[list[int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    own = with_parts_of_its_own(model)
+    fast = packed(own)
+    left = [module for module in fast.decoder.modules() if isinstance(module, Doubled | Outer)]
+    assert left == [module for module in own.decoder.modules() if isinstance(module, Doubled | Outer)]
+    assert any(isinstance(module, PackedLinear) for module in fast.decoder.modules())
+    assert sum("Outer" in record.getMessage() for record in caplog.records) == 1
+    options = SearchOptions(beam=2, max_length=5)
+    found = search_all(own, sources[:9], [[END]] * 9, options, end=END)
+    alone = [search_all(own, [source], [[END]], options, end=END)[0] for source in sources[:9]]  # too few to pack
+    for one, other in zip(found, alone, strict=True):
+        assert one[0].tokens == other[0].tokens
+        assert one[0].score == pytest.approx(other[0].score, abs=1e-4)
+
+
+def test_sums_in_full_precision_leave_other_linear_maps_alone(model: Transformer) -> None:
+    own = copy.deepcopy(model).bfloat16()
+    own.decoder.layers[0].ffn.down = like(own.decoder.layers[0].ffn.down).bfloat16()
+    own.decoder.layers[0].ffn_norm = Norm(own.decoder.layers[0].ffn_norm.normalized_shape).bfloat16()
+    result = with_full_sums(own)
+    assert type(result.decoder.layers[0].ffn.down) is Doubled
+    assert type(result.decoder.layers[0].ffn_norm) is Norm

@@ -31,7 +31,7 @@ from graftmt.experiments.reporting.selection import select_results
 from graftmt.experiments.scheduling import run_experiments
 from graftmt.experiments.settings import Places, pack_config
 from graftmt.experiments.store import Store
-from graftmt.packs.parts import resolve
+from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe
 from graftmt.training.pack_directions import scoped_directions
 
@@ -91,7 +91,7 @@ def test_a_profile_leaves_out_what_its_base_has_no_layers_for(name: str) -> None
     architecture = profile.base.model.architecture()
     for model in definitions.models().values():
         if model.recipe is not None and model.corpus == profile.paper and str(model.id) not in profile.left_out:
-            assert resolve(Recipe.parse(model.recipe), architecture, model.side)
+            Setting(recipe=Recipe.parse(model.recipe), config=architecture, side=model.side).check()
 
 
 def test_all_translations_are_kept_unless_a_profile_says_otherwise() -> None:

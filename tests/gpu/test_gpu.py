@@ -15,6 +15,7 @@ from graftmt.data import PackedBatch
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.model import PackedTokens, Transformer, named_size, packed_kernels
 from graftmt.packs.alignment import translation_table
+from graftmt.text import Vocabulary
 from graftmt.training import Stopped, TrainConfig, train_base
 from graftmt.training.capture import CapturedStep
 from graftmt.training.optimization import compile_layers, packed_loss, smoothed_loss
@@ -221,7 +222,8 @@ def test_an_alignment_is_that_of_the_cpu() -> None:
     draw = random.Random(1)
     lines = [[draw.randint(8, 300) for _ in range(draw.randint(2, 30))] for _ in range(2000)]
     pairs = [(line, [word * 7 % 400 + 8 for word in line[::-1]]) for line in lines]
-    found, expected = (translation_table(pairs, 400, 500, device=torch.device(device)) for device in ("cuda", "cpu"))
+    text, base = (Vocabulary([f"▁{number}" for number in range(count)], []) for count in (393, 493))
+    found, expected = (translation_table(pairs, text, base, device=torch.device(device)) for device in ("cuda", "cpu"))
     assert found.keys() == expected.keys()
     for row, weights in expected.items():
         assert found[row] == pytest.approx(weights, abs=2e-6)

@@ -33,6 +33,22 @@ def test_nothing_is_less_than_one(field: str) -> None:
         ModelConfig(**changes)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *((field, 2**30) for field in ("model_dim", "ffn_dim", "heads", "encoder_layers", "position_offset", "padding_id")),
+        ("encoder_layers", 200_000_000),
+        ("position_offset", -1),
+        ("padding_id", -1),
+        *(("norm_epsilon", value) for value in (float("nan"), float("inf"), 0.0, -1e-5, 1.0)),
+    ],
+)
+def test_nothing_is_out_of_all_proportion(field: str, value: float) -> None:
+    changes: dict[str, Any] = {field: value}
+    with pytest.raises(ConfigError, match=f"{field} is "):
+        ModelConfig(**changes)
+
+
 @pytest.mark.parametrize(("dim", "heads"), [(30, 4), (9, 3)])
 def test_heads_divide_an_even_dimension(dim: int, heads: int) -> None:
     with pytest.raises(ConfigError, match=f"model_dim {dim} must be even and a multiple of heads {heads}"):

@@ -13,6 +13,7 @@ from graftmt.text.vocabulary import FIRST_PIECE_ID
 
 WORDS = 50
 ROWS = FIRST_PIECE_ID + WORDS + 1
+TEXT = Vocabulary([f"▁{number}" for number in range(WORDS + 1)], [])
 FUNCTION_WORD = ROWS - 1  # of the base side: in every line, the translation of nothing
 
 Lines = list[tuple[list[int], list[int]]]
@@ -39,14 +40,14 @@ def best(table: dict[int, dict[int, float]]) -> dict[int, int]:
 
 def test_a_dictionary_is_recovered() -> None:
     pairs, dictionary = bitext(1000)
-    found = best(translation_table(pairs, ROWS, ROWS))
+    found = best(translation_table(pairs, TEXT, TEXT))
     right = sum(found.get(word) == translation for word, translation in dictionary.items())
     assert right >= 0.95 * WORDS
 
 
 def test_weights_are_few_sum_to_one_and_come_best_first() -> None:
     pairs, _ = bitext(300)
-    table = translation_table(pairs, ROWS, ROWS, iterations=1, top=3)
+    table = translation_table(pairs, TEXT, TEXT, iterations=1, top=3)
     assert table
     for weights in table.values():
         values = list(weights.values())
@@ -57,9 +58,9 @@ def test_weights_are_few_sum_to_one_and_come_best_first() -> None:
 
 def test_the_sizes_of_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, _ = bitext(200)
-    whole = translation_table(pairs, ROWS, ROWS)
+    whole = translation_table(pairs, TEXT, TEXT)
     monkeypatch.setattr(alignment, "_CHUNK_CELLS", 100)
-    chunked = translation_table(pairs, ROWS, ROWS)
+    chunked = translation_table(pairs, TEXT, TEXT)
     assert whole.keys() == chunked.keys()
     for row, weights in whole.items():
         assert chunked[row] == pytest.approx(weights)
@@ -73,9 +74,9 @@ def test_cells_are_all_pairs_of_tokens_of_a_line() -> None:
 
 def test_a_sample_comes_from_all_lines_and_is_always_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs, _ = bitext(2000)
-    table = translation_table(iter(pairs), ROWS, ROWS, max_pairs=500)
-    assert table == translation_table(pairs, ROWS, ROWS, max_pairs=500)
-    assert table != translation_table(pairs[:500], ROWS, ROWS)
+    table = translation_table(iter(pairs), TEXT, TEXT, max_pairs=500)
+    assert table == translation_table(pairs, TEXT, TEXT, max_pairs=500)
+    assert table != translation_table(pairs[:500], TEXT, TEXT)
     assert len(alignment._sample(pairs, 500)) == 500
     monkeypatch.setattr(alignment, "_MOST_CELLS", 1000)
     assert 0 < sum(len(new) * len(base) for new, base in alignment._sample(pairs, 500)) <= 1000
@@ -86,12 +87,12 @@ def test_symbols_of_both_vocabularies_and_long_lines_take_no_part() -> None:
     marked = [([4, *new, 5], [*base, 6]) for new, base in pairs]
     blank: Lines = [([], [9]), ([9], []), ([5], [6])]
     long: Lines = [([8] * 1000, [9] * 1000)]
-    assert translation_table([*marked, *blank * 2, *long * 2], ROWS, ROWS) == translation_table(pairs, ROWS, ROWS)
+    assert translation_table([*marked, *blank * 2, *long * 2], TEXT, TEXT) == translation_table(pairs, TEXT, TEXT)
 
 
 @pytest.mark.parametrize("pairs", [[], [([], [])], [([8], [9])], [([4], [4])] * 3])
 def test_lines_that_say_nothing_give_nothing(pairs: Lines) -> None:
-    assert translation_table(pairs, ROWS, ROWS) == {}
+    assert translation_table(pairs, TEXT, TEXT) == {}
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-60])

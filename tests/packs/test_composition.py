@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from torch import Tensor
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError, LanguageError
 from graftmt.packs import Composition, Pack, compose
-from graftmt.packs.adapters import AdaptedFeedForward, ParallelAdapter
+from graftmt.packs.components.adapters import AdaptedFeedForward, ParallelAdapter
 from graftmt.text import END_ID
+from graftmt.translator import Translator
 
 SOURCES = ("embed", "embed + enc-first-layer", "embed + enc-adapters-all(4)", "embed + enc-norm + enc-biases")
 TARGETS = (
@@ -330,6 +332,28 @@ def test_a_pack_of_another_base_is_refused(base: Base, graft_base: Callable[...,
     unstored = Base(base.model, base.tokenizer)
     with pytest.raises(GraftError, match=r"never stored.*base\.save"):
         compose(unstored, source=make_pack(base))
+
+
+def test_a_pack_for_a_language_of_the_base_is_refused(base: Base, make_pack: MakePack) -> None:
+    pack = replace(make_pack(base, "source"), languages=("en",))  # whoever made it gave it a fingerprint that fits
+    with pytest.raises(LanguageError, match=r"en \(source\) is for en, which the base has"):
+        compose(base, source=pack)
+    with pytest.raises(LanguageError, match="which the base has"):
+        Translator(base, [pack])
+
+
+@pytest.mark.parametrize("layers", [2, 4])
+def test_a_pack_of_another_architecture_that_names_this_base_is_refused(
+    base: Base, graft_base: Callable[..., Path], make_pack: MakePack, layers: int
+) -> None:
+    other = Base.load(graft_base("pre", "source", encoder_layers=layers))
+    pack = replace(make_pack(other, "source", "embed + enc-adapters-all(4)"), base=base.fingerprint)
+    with pytest.raises(CheckpointError, match="names this base as its own"):
+        compose(base, source=pack)
+    fewer = Base.load(graft_base("pre", "source", ("en", "fr")))
+    pack = replace(make_pack(fewer, "source"), base=base.fingerprint)
+    with pytest.raises(CheckpointError, match="names this base as its own"):
+        compose(base, source=pack)
 
 
 def test_a_language_that_a_composition_does_not_have_is_refused(base: Base, make_pack: MakePack) -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from graftmt.errors import ConfigError
-from graftmt.packs.initialisation import InitialisationMethod, initialise, split
+from graftmt.packs.initialisation import InitialisationMethod, initialise
 from graftmt.text import PADDING_ID, Subwords, Tokenizer, Vocabulary, train_subwords
-from graftmt.text.subwords import BYTES
+from graftmt.text.protocol import BYTES
 
 METHODS: tuple[InitialisationMethod, ...] = get_args(InitialisationMethod)
 LINES = ["the quick brown fox jumps over 12 lazy dogs", "the other dogs quickly overtake the brown fox"] * 10
@@ -69,7 +69,7 @@ def test_every_row_follows_its_rule(
         elif rule == "alignment":
             assert method == "alignment" and torch.equal(made.weight[row], expected_row(base, base_weight, "▁the"))
         else:
-            assert rule == "pieces" and method in ("pieces", "alignment") and split(symbol, base.subwords)
+            assert rule == "pieces" and method in ("pieces", "alignment") and base.spell(symbol)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -103,7 +103,7 @@ def test_random_copies_the_codes_that_are_not_trained(base: Tokenizer, base_weig
 def test_one_base_piece_gives_its_row(base: Tokenizer, base_weight: Tensor, piece: str, only: str) -> None:
     made = initialise(Vocabulary([piece], []), base, base_weight, method="pieces", seed=0)
     assert made.rules[-1] == "pieces"
-    assert split(piece, base.subwords) == [only]
+    assert base.spell(piece) == [only]
     assert torch.equal(made.weight[-1], expected_row(base, base_weight, only))
 
 
@@ -117,18 +117,18 @@ def test_several_base_pieces_give_their_mean_at_their_mean_length(base: Tokenize
 @given(text=st.text(KNOWN + UNKNOWN, min_size=1))
 def test_a_split_keeps_text_and_word_boundary(base: Tokenizer, text: str) -> None:
     kept = "".join(character for character in text if character in KNOWN)
-    inside = split(text, base.subwords)
+    inside = base.spell(text)
     assert "".join(inside) == kept
     assert not any(part.startswith("▁") for part in inside)
-    first = split("▁" + text, base.subwords)
+    first = base.spell("▁" + text)
     assert "".join(first).removeprefix("▁") == kept
     assert "▁" not in first
     assert set(first + inside) <= set(base.subwords.pieces)
 
 
 def test_bytes_count_only_where_there_is_nothing_else(with_bytes: Subwords) -> None:
-    assert split("▁жo", with_bytes) == ["o"]
-    assert split("ж", with_bytes) == split("▁ж", with_bytes) == [f"<0x{value:02X}>" for value in "ж".encode()]
+    assert with_bytes.spell("▁жo") == ["o"]
+    assert with_bytes.spell("ж") == with_bytes.spell("▁ж") == [f"<0x{value:02X}>" for value in "ж".encode()]
 
 
 def test_what_the_base_cannot_spell_is_random(base: Tokenizer, base_weight: Tensor) -> None:

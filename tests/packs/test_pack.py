@@ -20,7 +20,8 @@ from graftmt.base import Base
 from graftmt.data import BatchMaker, Corpus
 from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.packs import Pack, Recipe, check_recipe, compose, create_pack, load_pack, save_pack
-from graftmt.packs.pack import NEARLY_ZERO
+from graftmt.packs.components.adapters import NEARLY_ZERO
+from graftmt.packs.components.language_code import code_of
 from graftmt.text import END_ID, PADDING_ID, Subwords, code_symbol
 from graftmt.training.pack_preparation import PackJob, prepare_pack
 from graftmt.training.run import batch_plan
@@ -147,7 +148,7 @@ def test_exactly_the_parameters_of_the_recipe_move(trained: Trained) -> None:
     expected = {"embedding.weight", *(pattern for pattern in patterns if "*" not in pattern)}
     expected |= {name for name in names if any(fnmatch(name, pattern) for pattern in patterns)}
     written_here = pack.side == "target" or trained.base.tokenizer.code_placement == "decoder"
-    if written_here and "learned" in str(pack.recipe.code):
+    if written_here and code_of(pack.recipe).kind == "learned":
         expected.add("code.weight")
     assert pack.parameters.keys() == trained.first.keys() == expected
     still = [name for name, first in trained.first.items() if torch.equal(first, pack.parameters[name])]
@@ -165,22 +166,23 @@ def test_rows_move_where_training_touched_them(trained: Trained) -> None:
     read = {int(row) for batch in batches for row in (batch.source if pack.side == "source" else batch.decoder_input).unique()}
     every = set(range(len(pack.tokenizer)))
     moved = set(trained.moved("embedding.weight").nonzero().flatten().tolist())
-    if pack.side == "source" or not pack.recipe.tied:
+    tied = "output.weight" not in pack.parameters
+    if pack.side == "source" or not tied:
         assert moved == (read & every) - {PADDING_ID}
         assert not moved & {pack.tokenizer.vocabulary.id(letter) for letter in "ψω"}  # which the training text has not
         assert not pack.parameters["embedding.weight"][PADDING_ID].any()
     if pack.side == "target":
         # Every row stands in the softmax.
-        assert trained.moved("embedding.weight" if pack.recipe.tied else "output.weight").all()
+        assert trained.moved("embedding.weight" if tied else "output.weight").all()
     if "code.weight" in pack.parameters:
         assert trained.moved("code.weight").all()
-    elif pack.recipe.code.kind in ("fixed", "proxy"):
+    elif code_of(pack.recipe).kind in ("fixed", "proxy"):
         # The code in use is the base's, which has not moved.
         model, codec, direction = job.composition.model, job.prepared.codec, job.directions[0]
         decoder = pack.side == "target" and trained.base.tokenizer.code_placement == "decoder"
         code = codec.decoder_prefix(direction.target)[1] if decoder else codec.source_prefix(*direction)[0]
         used = (model.target_embedding if decoder else model.source_embedding)(torch.tensor([code]))[0]
-        row = trained.base.tokenizer.vocabulary.code(pack.recipe.code.language)
+        row = trained.base.tokenizer.vocabulary.code(code_of(pack.recipe).language)
         assert torch.equal(used, trained.base.model.source_embedding.weight[row])
     elif pack.side == "source" and trained.base.tokenizer.code_placement == "source":
         codes = {language: pack.tokenizer.vocabulary.code(language) for language in trained.base.languages}

@@ -10,19 +10,30 @@ from torch import nn
 
 from graftmt.errors import ConfigError
 from graftmt.model import ModelConfig, Transformer
-from graftmt.packs.parts import AdapterPart, resolve, tensor_shapes
+from graftmt.packs.parts import Setting, tensor_shapes
 from graftmt.packs.recipe import Recipe
 
 POST = ModelConfig(model_dim=16, ffn_dim=24, heads=2, encoder_layers=6, decoder_layers=6, norm="post")
 PRE = ModelConfig(model_dim=16, ffn_dim=24, heads=2, encoder_layers=2, decoder_layers=3, norm="pre")
 
 
-def parts(text: str, config: ModelConfig = POST, side: str = "target"):
-    return resolve(Recipe.parse(text), config, side)
-
-
 def shapes(text: str, config: ModelConfig = POST, side: str = "target", rows: int = 10, codes: int = 0):
-    return tensor_shapes(parts(text, config, side), config, side=side, rows=rows, codes=codes)
+    """Without a code unless `codes` says so: then each of so many languages has one."""
+    text = text if codes else f"{text} + code:none"
+    return tensor_shapes(Setting(recipe=Recipe.parse(text), config=config, side=side, rows=rows, languages=codes))
+
+
+def replaced(text: str, config: ModelConfig = POST, side: str = "target") -> list[str]:
+    """The pack's tensors that stand in the place of the base's."""
+    return [name for name in shapes(text, config, side) if ".layers." in name or name.split(".")[1] == "norm"]
+
+
+def adapters(text: str, stack: str) -> dict[int, tuple[int, bool]]:
+    """Layer, counted from 0 → the adapter's dimension, and whether it is parallel."""
+    found = shapes(text)
+    layers = [int(name.split(".")[2]) for name in found if name.startswith(f"{stack}.adapters.") and "down.weight" in name]
+    names = {layer: f"{stack}.adapters.{layer}." for layer in layers}
+    return {layer: (found[f"{name}down.weight"][0], f"{name}norm.weight" not in found) for layer, name in names.items()}
 
 
 @pytest.fixture(scope="module", params=[POST, PRE], ids=["post", "pre"])
@@ -34,7 +45,8 @@ def model(request: pytest.FixtureRequest) -> Transformer:
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_embeddings_alone_are_one_matrix_and_the_codes(side: str) -> None:
     assert shapes("embed", side=side) == {"embedding.weight": (10, 16)}
-    assert shapes("embed", side=side, codes=2) == {"embedding.weight": (10, 16), "code.weight": (2, 16)}
+    codes = {"code.weight": (2, 16)} if side == "target" else {}
+    assert shapes("embed", side=side, codes=2) == {"embedding.weight": (10, 16), **codes}
 
 
 def test_an_untied_output_has_a_matrix_of_its_own() -> None:
@@ -43,7 +55,7 @@ def test_an_untied_output_has_a_matrix_of_its_own() -> None:
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
 def test_all_layers_are_all_parameters_of_a_stack_but_its_last_norm(model: Transformer, stack: str) -> None:
-    found = parts(f"embed + {stack[:3]}-all-layers", model.config).replaced
+    found = replaced(f"embed + {stack[:3]}-all-layers", model.config)
     assert list(found) == [name for name, _ in model.named_parameters() if name.startswith(f"{stack}.layers.")]
 
 
@@ -53,8 +65,8 @@ def test_norms_and_biases_are_those_of_norms_and_of_linear_maps(model: Transform
         modules = [name for name, module in model.named_modules() if isinstance(module, kind) and name.startswith(stack)]
         return {f"{name}.{leaf}" for name in modules for leaf in leaves}
 
-    norms = parts(f"embed + {stack[:3]}-norm", model.config).replaced
-    biases = parts(f"embed + {stack[:3]}-biases", model.config).replaced
+    norms = replaced(f"embed + {stack[:3]}-norm", model.config)
+    biases = replaced(f"embed + {stack[:3]}-biases", model.config)
     assert set(norms) == of(nn.LayerNorm, ("weight", "bias"))
     assert set(biases) == of(nn.Linear, ("bias",))
     assert (f"{stack}.norm.weight" in norms) == (model.config.norm == "pre")
@@ -62,7 +74,7 @@ def test_norms_and_biases_are_those_of_norms_and_of_linear_maps(model: Transform
 
 def test_replaced_parameters_have_the_bases_names_shapes_and_order_each_once(model: Transformer) -> None:
     text = "embed + enc-norm + enc-biases + dec-biases + enc-first-layer + dec-last-layer"
-    found = parts(text, model.config).replaced
+    found = replaced(text, model.config)
     base = {name: tuple(value.shape) for name, value in model.named_parameters()}
     assert list(found) == [name for name in base if name in set(found)]
     pack = shapes(text, model.config)
@@ -71,16 +83,12 @@ def test_replaced_parameters_have_the_bases_names_shapes_and_order_each_once(mod
 
 
 def test_first_last_and_numbers_are_layers_from_zero() -> None:
-    assert list(parts("embed + enc-adapters-first(4)").encoder_adapters) == [0]
-    assert list(parts("embed + dec-adapters-last(4)").decoder_adapters) == [5]
-    found = parts("embed + enc-adapters-2,6(4) + parallel-enc-adapters-first(8)").encoder_adapters
-    assert found == {
-        0: AdapterPart(dim=8, parallel=True),
-        1: AdapterPart(dim=4, parallel=False),
-        5: AdapterPart(dim=4, parallel=False),
-    }
+    assert list(adapters("embed + enc-adapters-first(4)", "encoder")) == [0]
+    assert list(adapters("embed + dec-adapters-last(4)", "decoder")) == [5]
+    found = adapters("embed + enc-adapters-2,6(4) + parallel-enc-adapters-first(8)", "encoder")
+    assert found == {0: (8, True), 1: (4, False), 5: (4, False)}
     assert list(found) == [0, 1, 5]
-    assert all(name.startswith("decoder.layers.1.") for name in parts("embed + dec-layer-2").replaced)
+    assert all(name.startswith("decoder.layers.1.") for name in replaced("embed + dec-layer-2"))
 
 
 def test_a_serial_adapter_has_a_norm_and_a_parallel_one_has_none() -> None:
@@ -92,8 +100,8 @@ def test_a_serial_adapter_has_a_norm_and_a_parallel_one_has_none() -> None:
 
 
 def test_a_tuned_layer_has_no_adapter_of_its_own_pack() -> None:
-    found = parts("embed + dec-last-layer + adapters-all(4)")
-    assert (list(found.encoder_adapters), list(found.decoder_adapters)) == ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4])
+    text = "embed + dec-last-layer + adapters-all(4)"
+    assert (list(adapters(text, "encoder")), list(adapters(text, "decoder"))) == ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4])
 
 
 def test_norms_of_a_tuned_layer_add_only_those_of_the_others() -> None:
@@ -124,5 +132,5 @@ def test_norms_of_a_tuned_layer_add_only_those_of_the_others() -> None:
 )
 def test_what_the_architecture_or_the_side_does_not_have_is_an_error(text: str, side: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        parts(text, side=side)
+        shapes(text, side=side)
     assert words in str(caught.value)

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graftmt.errors import ConfigError
-from graftmt.packs.recipe import Adapters, CodeChoice, Recipe, TunedLayers
+from graftmt.packs.component import Component
+from graftmt.packs.components.adapters import Adapters
+from graftmt.packs.components.first_values import FirstValues
+from graftmt.packs.components.language_code import LanguageCode
+from graftmt.packs.components.non_tied import NonTied
+from graftmt.packs.components.norms_and_biases import NormsOrBiases
+from graftmt.packs.components.tuned_layers import TunedLayers
+from graftmt.packs.recipe import Recipe
 
 
 @pytest.mark.parametrize(
@@ -61,9 +68,11 @@ def test_the_papers_spellings_have_one_canonical_form(written: str, canonical: s
 def test_a_recipe_is_a_value() -> None:
     recipe = Recipe.parse("embed + dec-last-layer + enc-adapters-{1,2} (64) + code:none")
     assert recipe == Recipe(
-        adapters=(Adapters(stack="encoder", layers=(2, 1), dim=64),),
-        layers=(TunedLayers(stack="decoder", layers="last"),),
-        code=CodeChoice(kind="none"),
+        (
+            LanguageCode(kind="none"),
+            Adapters(stack="encoder", layers=(2, 1), dim=64),
+            TunedLayers(stack="decoder", layers="last"),
+        )
     )
     assert len({recipe, Recipe.parse(str(recipe))}) == 1
 
@@ -73,9 +82,9 @@ NUMBERS = st.lists(st.integers(1, 12), min_size=1, unique=True).map(tuple)
 LAYERS = st.sampled_from(["first", "last", "all"]) | NUMBERS
 LANGUAGES = st.sampled_from(["en", "fr", "pt_BR", "eng_Latn"])
 CODES = (
-    st.builds(CodeChoice, kind=st.sampled_from(["learned", "fixed", "proxy"]), language=LANGUAGES)
-    | st.just(CodeChoice(kind="none"))
-    | st.just(CodeChoice(kind="proxy", language="nearest"))
+    st.builds(LanguageCode, kind=st.sampled_from(["learned", "fixed", "proxy"]), language=LANGUAGES)
+    | st.just(LanguageCode(kind="none"))
+    | st.just(LanguageCode(kind="proxy", language="nearest"))
 )
 
 
@@ -84,15 +93,18 @@ def few_of(parts: st.SearchStrategy) -> st.SearchStrategy:
     return st.lists(parts, max_size=2, unique_by=lambda part: part.stack).map(tuple)
 
 
+def recipe_of(*parts: list[Component]) -> Recipe:
+    return Recipe(tuple(component for own in parts for component in own))
+
+
 RECIPES = st.builds(
-    Recipe,
-    adapters=few_of(st.builds(Adapters, stack=STACKS, layers=LAYERS, dim=st.integers(1, 3), parallel=st.booleans())),
-    layers=few_of(st.builds(TunedLayers, stack=STACKS, layers=LAYERS)),
-    norms=st.lists(STACKS).map(tuple),
-    biases=st.lists(STACKS).map(tuple),
-    tied=st.booleans(),
-    initialisation=st.sampled_from(["overlap", "random", "pieces", "alignment"]),
-    code=CODES,
+    recipe_of,
+    few_of(st.builds(Adapters, stack=STACKS, layers=LAYERS, dim=st.integers(1, 3), parallel=st.booleans())),
+    few_of(st.builds(TunedLayers, stack=STACKS, layers=LAYERS)),
+    st.lists(st.builds(NormsOrBiases, stack=STACKS, what=st.sampled_from(["norm", "biases"])), unique=True),
+    st.lists(st.just(NonTied()), max_size=1),
+    st.lists(st.builds(FirstValues, method=st.sampled_from(["overlap", "random", "pieces", "alignment"])), max_size=1),
+    st.lists(CODES, max_size=1),
 )
 
 
@@ -164,9 +176,10 @@ def test_an_error_says_where_and_what_to_write(text: str, character: int, words:
         lambda: Adapters(stack="encoder", layers="all", dim=0),
         lambda: TunedLayers(stack="encoder", layers=(0,)),
         lambda: TunedLayers(stack="encoder", layers=()),
-        lambda: CodeChoice(kind="learned", language="nearest"),
-        lambda: CodeChoice(kind="fixed", language="e n"),
-        lambda: Recipe(layers=(TunedLayers(stack="encoder", layers="all"), TunedLayers(stack="encoder", layers=(2,)))),
+        lambda: LanguageCode(kind="learned", language="nearest"),
+        lambda: LanguageCode(kind="fixed", language="e n"),
+        lambda: Recipe((TunedLayers(stack="encoder", layers="all"), TunedLayers(stack="encoder", layers=(2,)))),
+        lambda: Recipe((NonTied(), NonTied())),
     ],
 )
 def test_values_are_checked_too(make) -> None:

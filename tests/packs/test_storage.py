@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -23,7 +24,8 @@ import graftmt
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.packs import Pack, compose, is_pack, load_pack, read_pack_document, save_pack
-from graftmt.packs.storage import FORMAT, check_unclaimed
+from graftmt.packs.storage import FORMAT, check_unclaimed, uncovered
+from graftmt.tensor_files import hash_tensors
 
 RECIPE = "embed + dec-last-layer + enc-adapters-last(4)"
 FILES = ["README.md", "pack.json", "pack.safetensors", "subwords.model"]
@@ -265,7 +267,7 @@ def test_whatever_byte_changes_a_pack_is_refused_or_the_same(
         ({"recipe": "embed + dec-last-layer"}, "has unexpected tensors"),
         ({"recipe": "embed + dec-last-layer + enc-adapters-first(4)"}, "lacks tensors"),
         ({"recipe": RECIPE + " + code:learned:fr"}, "changed or damaged"),
-        ({"recipe": "embed + dec-lst-layer"}, "did you mean"),
+        ({"recipe": "embed + dec-lst-layer"}, "dec-lst-layer"),
         ({"side": "source"}, "source pack"),
         ({"side": "middle"}, "side is 'middle'"),
         ({"side": ["source"]}, "side"),
@@ -474,3 +476,103 @@ def test_the_card_compares_with_the_pivot_and_with_the_parent(folder: Path, base
         "| target tokens | 12,345 |",
     ):
         assert line in card.splitlines()
+
+
+# Packs with parts for trained directions
+
+SCOPED = "embed + enc-adapters-all(4)@trained"
+
+
+@pytest.fixture
+def scoped(base: Base, make_pack: Callable[..., Pack], tmp_path: Path) -> Path:
+    pack = make_pack(base, "source", SCOPED)
+    pack.partners, pack.few = ("en", "fr"), ("fr",)
+    pack.card |= {"partners": ["en", "fr"], "few": ["fr"], "seed": 7}
+    save_pack(pack, tmp_path / "scoped", base.model.config)
+    return tmp_path / "scoped"
+
+
+def as_format_1(folder: Path) -> str:
+    """What the version before wrote; returns the fingerprint."""
+    document = json.loads((folder / "pack.json").read_text(encoding="utf-8"))
+    card = {**document["card"], "partners": document.pop("partners"), "few": document.pop("few")}
+    pack = load_pack(folder)
+    parts = [pack.side, pack.languages, str(pack.recipe), pack.base, pack.tokenizer.fingerprint]
+    digest = hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode())
+    hash_tensors(digest, load_file(folder / "pack.safetensors"))
+    document |= {"format": 1, "card": card, "fingerprint": digest.hexdigest()}
+    (folder / "pack.json").write_text(json.dumps(document), encoding="utf-8")
+    return digest.hexdigest()
+
+
+def test_partners_are_fields_of_format_2_and_in_its_fingerprint(scoped: Path, base: Base, tmp_path: Path) -> None:
+    document, pack = read_pack_document(scoped), load_pack(scoped)
+    assert (document["format"], document["partners"], document["few"]) == (2, ["en", "fr"], ["fr"])
+    assert document["card"].keys().isdisjoint(("partners", "few")) and document["card"]["seed"] == 7
+    assert (pack.partners, pack.few) == (("en", "fr"), ("fr",))
+    assert uncovered(document) == ""
+    assert save_pack(pack, tmp_path / "again", base.model.config) == pack.fingerprint
+    marks = {pack.fingerprint}
+    for partners, few in ((("en",), ()), (("en", "fr"), ()), (("fr", "en"), ("en",)), ((), ())):
+        pack.partners, pack.few = partners, few
+        marks.add(save_pack(pack, tmp_path / "other", base.model.config))
+    assert len(marks) == 5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"partners": ["en", "fr", "ru"]},
+        {"partners": ["fr"]},
+        {"few": []},
+        {"partners": None},
+        {"few": None},
+        {"partners": "en"},
+        {"partners": [7]},
+        {"partners": ["../en"]},
+        {"few": {"fr": 1}},
+        {"format": 1},
+        {"recipe": "embed + enc-adapters-all(4)"},
+    ],
+)
+def test_changed_partners_are_refused(scoped: Path, changes: dict[str, Any]) -> None:
+    change_document(scoped, **changes)
+    refused(scoped, "pack.json")
+
+
+def test_the_card_decides_nothing(scoped: Path) -> None:
+    document = read_pack_document(scoped)
+    change_document(scoped, card={**document["card"], "partners": ["ru"], "few": []})
+    pack = load_pack(scoped)
+    assert [pack.is_whole_with(language) for language in ("en", "fr", "ru")] == [True, False, False]
+
+
+def test_a_pack_of_format_1_keeps_its_fingerprint_and_takes_partners_from_its_card(scoped: Path) -> None:
+    mark = as_format_1(scoped)
+    pack = load_pack(scoped)
+    assert pack.fingerprint == mark
+    assert (pack.partners, pack.few) == (("en", "fr"), ("fr",))
+    assert "partners" in uncovered(read_pack_document(scoped))
+    change_document(scoped, format=2)
+    refused(scoped, "partners")
+    change_document(scoped, format=2, partners=["en", "fr"], few=["fr"])
+    refused(scoped, "changed or damaged")
+
+
+@pytest.mark.parametrize("partners", ["en", [7], {"en": True}, ["a/b"], [None]])
+def test_partners_of_format_1_are_checked_too(scoped: Path, partners: Any) -> None:
+    as_format_1(scoped)
+    card = read_pack_document(scoped)["card"]
+    change_document(scoped, card={**card, "partners": partners})
+    refused(scoped, "pack.json")
+
+
+def test_a_pack_without_such_parts_is_written_as_before(stored: Path, base: Base, make_pack: Callable[..., Pack]) -> None:
+    document = read_pack_document(stored)
+    assert document["format"] == 1 and document.keys().isdisjoint(("partners", "few"))
+    pack = load_pack(stored)
+    parts = [pack.side, pack.languages, str(pack.recipe), pack.base, pack.tokenizer.fingerprint]
+    digest = hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode())
+    hash_tensors(digest, load_file(stored / "pack.safetensors"))
+    assert document["fingerprint"] == digest.hexdigest()
+    assert uncovered(document) == ""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,3 +163,52 @@ def test_models_that_change_text_are_refused(options: dict[str, int], reason: st
     )
     with pytest.raises(DataError, match=reason):
         Subwords(model.getvalue())
+
+
+MUTATIONS = """
+import random, sys
+from pathlib import Path
+from graftmt.errors import GraftError
+from graftmt.text import Subwords, Tokenizer
+
+model = Path(sys.argv[1]).read_bytes()
+random.seed(1)
+values = [0, 1, 0x7F, 0x80, 0xFF]
+changes = [(place, value) for place in range(len(model)) for value in (*values, model[place] ^ 1, model[place] ^ 0x20)]
+random.shuffle(changes)
+counts = {"refused": 0, "loaded": 0}
+for place, value in changes[:2500]:
+    changed = bytearray(model)
+    changed[place] = value
+    if random.random() < 0.2:
+        del changed[place : place + random.randrange(1, 40)]
+    elif random.random() < 0.2:
+        changed[place:place] = random.randbytes(random.randrange(1, 20))
+    try:
+        Tokenizer(Subwords(bytes(changed)), ("en",))
+    except GraftError:
+        counts["refused"] += 1
+    else:
+        counts["loaded"] += 1
+print(counts["refused"], counts["loaded"])
+"""
+
+
+def test_whatever_changes_in_a_model_there_is_an_error_for_people_or_none(with_bytes: Subwords, tmp_path: Path) -> None:
+    """In a process of its own, which SentencePiece could end."""
+    with_bytes.save(tmp_path / "subwords.model")
+    environment = {**os.environ, "PYTHONPATH": str(Path(subwords_module.__file__).parents[2])}
+    command = [sys.executable, "-c", MUTATIONS, str(tmp_path / "subwords.model")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    refused, loaded = map(int, done.stdout.split())
+    assert refused + loaded == 2500 and refused > 200
+
+
+def test_a_model_is_a_file_of_some_megabytes_at_most(tmp_path: Path) -> None:
+    (tmp_path / "large.spm").write_bytes(b"")
+    os.truncate(tmp_path / "large.spm", subwords_module.LARGEST_MODEL + 1)
+    os.mkfifo(tmp_path / "pipe.spm")
+    for name in ("large.spm", "pipe.spm"):
+        with pytest.raises(DataError, match=name):
+            Subwords.load(tmp_path / name)

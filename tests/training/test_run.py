@@ -92,11 +92,11 @@ def test_before_the_first_checkpoint_another_vocabulary_is_made_where_the_option
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     run = tmp_path / "run"
     silent: dict[str, Any] = {"quiet": True, "say": lambda text: None}
-    first = prepare(one_stage(run, "subwords.merges=20"), **silent).codec
+    first = prepare(one_stage(run, "subwords.merges=20"), **silent).codec.base
     made = (run / "subwords.model").stat().st_mtime_ns
-    assert prepare(one_stage(run, "subwords.merges=20"), **silent).codec.fingerprint == first.fingerprint
+    assert prepare(one_stage(run, "subwords.merges=20"), **silent).codec.base.fingerprint == first.fingerprint
     assert (run / "subwords.model").stat().st_mtime_ns == made  # kept
-    second = prepare(one_stage(run, "subwords.merges=30"), **silent).codec
+    second = prepare(one_stage(run, "subwords.merges=30"), **silent).codec.base
     assert len(second) == len(first) + 10
 
 
@@ -106,7 +106,7 @@ def test_the_fingerprint_of_the_text_is_that_of_earlier_versions_and_reads_each_
     """So that runs begun with them go on."""
     config = one_stage(tmp_path / "run", f"subwords.model={uninterrupted / 'subwords.model'}")
     silent: dict[str, Any] = {"quiet": True, "say": lambda text: None}
-    tokenizer = prepare(config, **silent).codec
+    tokenizer = prepare(config, **silent).codec.base
     keys = [
         " ".join(cache_key(path, tokenizer) for path in Corpus.open(toy_corpus, split).files.values())
         for split in ("train", "valid")
@@ -224,9 +224,9 @@ def test_a_vocabulary_of_samples_goes_by_all_lines(tmp_path: Path) -> None:
     corpus = Corpus.open(tmp_path, "train")
     (tmp_path / "run").mkdir()
     options = SubwordConfig(merges=4, temperature=1.0, sample_lines=100, min_character_count=1)
-    found = run_subwords(tmp_path / "run", options, corpus, lambda text: None)
-    assert "xy" not in found.pieces
-    assert "ab" in "".join(found.pieces)
+    found = run_subwords(tmp_path / "run", options, corpus, lambda text: None).symbols
+    assert "xy" not in found
+    assert "ab" in "".join(found)
 
 
 def test_what_lies_where_the_base_goes_is_said_before_training(stopped_copy: Path, short_config, train) -> None:

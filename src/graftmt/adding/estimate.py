@@ -13,7 +13,7 @@ from graftmt.data import PackedBatch
 from graftmt.training.distribution import Processes
 from graftmt.training.optimization import packed_loss, smoothed_loss
 from graftmt.training.pack_preparation import PackJob
-from graftmt.training.run import batch_maker, batch_plan
+from graftmt.training.run import batch_maker, batch_plan, padded_where_unknown
 
 PROBES = 4
 """Steps that are timed; the first one is left out, for it sets things up."""
@@ -67,7 +67,8 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
 
     `done`: steps that need not be done again.
     """
-    config, base, model = job.config, job.base.model, job.composition.model
+    base, model = job.base.model, job.composition.model
+    config = padded_where_unknown(job.config, model)
     stage = config.stages[0]
     steps = sum(one.steps for one in config.stages)
     plan = batch_plan(config, job.prepared, 0, job.directions)
@@ -108,7 +109,7 @@ def estimate(job: PackJob, *, done: int = 0) -> Estimate:
     return Estimate(
         parameters=parameters,
         base_parameters=sum(p.numel() for p in base.parameters()),
-        bytes=parameters * stored + len(job.pack.tokenizer.subwords.model_bytes),
+        bytes=parameters * stored + sum(map(len, job.pack.tokenizer.files().values())),
         memory=memory + 12 * parameters,
         steps=steps,
         done=done,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graftmt.adding.corpus import AddCorpus, hash_lines, usable_lines
 from graftmt.data import Corpus, Direction
 from graftmt.prepare.language_id import LanguageCheck, detector_code, wrong_language_share
-from graftmt.text import Tokenizer
+from graftmt.text import Text, pieces_of
 from graftmt.text.casing import lowercase
 
 UNEQUAL = 3
@@ -100,8 +100,13 @@ class Examination:
         return rows
 
 
-def examine(corpus: AddCorpus, base: Tokenizer, pack: Tokenizer | None, *, limit: int = 20_000) -> Examination:
-    """Counts lines in all of the training text and looks closely at `limit` lines of each new language, evenly spread."""
+def examine(
+    corpus: AddCorpus, base: Text, pack: Text | None, *, known: Sequence[str] | None = None, limit: int = 20_000
+) -> Examination:
+    """Counts lines in all of the training text and looks closely at `limit` lines of each new language, evenly spread.
+
+    `known` are the base's languages; by default, those that its text has codes for.
+    """
     hashes = hash_lines(corpus.train, (*corpus.new, *corpus.partners))
     languages: dict[str, LanguageExamination] = {}
     sides: dict[str, list[str]] = {}
@@ -117,7 +122,7 @@ def examine(corpus: AddCorpus, base: Tokenizer, pack: Tokenizer | None, *, limit
         for language in corpus.new
         for partner in corpus.partners
     }
-    candidates = (*corpus.new, *base.languages)
+    candidates = (*corpus.new, *(base.languages if known is None else known))
     checks = {language: wrong_language_share(lines, language, candidates=candidates) for language, lines in sides.items()}
     return Examination(
         languages=languages,
@@ -150,7 +155,7 @@ def _pick(lines: Iterator[str], wanted: NDArray[np.int64]) -> Iterator[str]:
 
 
 def _examine_language(
-    language: str, sample: Mapping[str, list[str]], base: Tokenizer, pack: Tokenizer | None, *, lines: int, distinct: int
+    language: str, sample: Mapping[str, list[str]], base: Text, pack: Text | None, *, lines: int, distinct: int
 ) -> LanguageExamination:
     texts = sample[language]
     words = [len(text.split()) for text in texts]
@@ -164,7 +169,8 @@ def _examine_language(
     copies = sum(text == other for text, other in pairs)
     unequal = sum(max(len(text), len(other)) > UNEQUAL * min(len(text), len(other)) for text, other in pairs)
     characters = Counter(character for text in texts for character in lowercase(text) if not character.isspace())
-    unseen = Counter({char: count for char, count in characters.items() if char not in base.subwords.alphabet})
+    alphabet = {piece for piece in pieces_of(base) if len(piece) == 1}
+    unseen = Counter({char: count for char, count in characters.items() if char not in alphabet})
     return LanguageExamination(
         lines=lines,
         sampled=len(texts),
@@ -179,16 +185,16 @@ def _examine_language(
     )
 
 
-def _fit(tokenizer: Tokenizer, texts: Sequence[str]) -> VocabularyFit:
+def _fit(tokenizer: Text, texts: Sequence[str]) -> VocabularyFit:
     counts = tokenizer.count(texts)
     return VocabularyFit(
         tokens_per_line=counts.pieces / counts.lines, unknown_rate=counts.unknown_rate, byte_rate=counts.byte_rate
     )
 
 
-def _overlap(base: Tokenizer, pack: Tokenizer) -> Overlap:
-    pieces = set(pack.subwords.pieces)
-    return Overlap(shared=len(pieces & set(base.subwords.pieces)), total=len(pieces))
+def _overlap(base: Text, pack: Text) -> Overlap:
+    pieces = set(pieces_of(pack))
+    return Overlap(shared=len(pieces & set(pieces_of(base))), total=len(pieces))
 
 
 def _language_warnings(languages: Mapping[str, LanguageExamination]) -> Iterator[str]:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from graftmt.adding.corpus import AddCorpus
 from graftmt.adding.estimate import duration
 from graftmt.adding.examination import Examination
-from graftmt.adding.request import AddOptions
+from graftmt.adding.plan import AddPlan
 from graftmt.augmentation import AugmentOptions, Plan, Spec, Teacher, augment_training, make_plan
 from graftmt.augmentation.back_translation import BackTranslator, search_options
 from graftmt.augmentation.chunks import Chunk
 from graftmt.augmentation.run import choose_languages
-from graftmt.base import Base
 from graftmt.errors import ConfigError
 from graftmt.files import read_json
 
@@ -64,19 +62,18 @@ class PlannedText:
         )
 
 
-def with_more_text(
-    corpus: AddCorpus, options: AddOptions, base: Base, folder: Path, say: Say, minutes: float | None = None
-) -> AddCorpus:
+def with_more_text(add: AddPlan, say: Say, minutes: float | None = None) -> AddCorpus:
     """The training text with pairs in the base's other languages, real or back-translated; all of them are partners then."""
-    assert options.augment is not None
-    _languages(corpus, options, base, folder)
+    corpus, options, folder = add.given, add.options, add.folder
+    assert add.augment is not None
+    _languages(add)
     train = augment_training(
         corpus.train,
-        spec=options.augment,
+        spec=add.augment,
         new=options.languages,
         base=options.base,
         pivot=_pivot(corpus),
-        resident=base,
+        resident=add.base,
         teacher=options.teacher,
         folder=folder / "augmented",
         seed=options.seed,
@@ -91,7 +88,7 @@ def with_more_text(
         {name: counts[what] for name, counts in made["report"]["languages"].items()} for what in ("chosen", "lines")
     )
     partners = tuple(name for name in train.languages if name not in options.languages and lines.get(name, 1))
-    many = corpus.partners if Spec.parse(options.augment, options.languages).lines else partners
+    many = corpus.partners if Spec.parse(add.augment, options.languages).lines else partners
     facts = {key: made[key] for key in ("spec", "pivot", "teacher") if key in made}
     return replace(
         corpus,
@@ -128,51 +125,54 @@ def _pivot(corpus: AddCorpus) -> str:
     return corpus.partners[0]
 
 
-def _languages(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path) -> tuple[str, tuple[str, ...]]:
+def _languages(add: AddPlan) -> tuple[str, tuple[str, ...]]:
     """What is translated from, and into what; a teacher that cannot is refused."""
-    assert options.augment is not None
+    corpus, options = add.given, add.options
+    assert add.augment is not None
     asked = AugmentOptions(
         new=options.languages,
         base=options.base,
-        spec=options.augment,
-        output=folder / "augmented",
+        spec=add.augment,
+        output=add.folder / "augmented",
         pivot=_pivot(corpus),
         teacher=options.teacher,
     )
-    pivot, languages = choose_languages(asked, corpus.train, base.languages)
-    if Spec.parse(options.augment, options.languages).back_translated:
+    pivot, languages = choose_languages(asked, corpus.train, add.base.languages)
+    if Spec.parse(add.augment, options.languages).back_translated:
         way_out = "Take another --teacher, leave it out, or train without: --augment none."
         Teacher(base=options.teacher or options.base).check(pivot, languages, way_out)
     return pivot, languages
 
 
-def plan_more_text(corpus: AddCorpus, options: AddOptions, base: Base, folder: Path, *, timed: bool) -> PlannedText:
+def plan_more_text(add: AddPlan, *, timed: bool) -> PlannedText:
     """The same lines chosen and nothing written; what cannot be done is said as it would be then.
 
     `timed`: some lines are translated, to say how long all would take.
     """
-    assert options.augment is not None
-    spec = Spec.parse(options.augment, options.languages)
-    pivot, languages = _languages(corpus, options, base, folder)
+    corpus, options = add.given, add.options
+    assert add.augment is not None
+    spec = Spec.parse(add.augment, options.languages)
+    pivot, languages = _languages(add)
     plan = make_plan(
         spec, corpus.train, new=options.languages, pivot=pivot, languages=languages, named=False, seed=options.seed
     )
     timed = timed and spec.back_translated and options.teacher is None and bool(plan.chosen)
     return PlannedText(
-        spec=options.augment,
+        spec=add.augment,
         lines={language: int(chosen.sum()) for language, chosen in plan.chosen.items()},
         back_translated=spec.back_translated,
         usable={name: int((plan.kept & spoken).sum()) for name, spoken in plan.spoken.items()},
-        seconds=_seconds_to_translate(plan, corpus, options, base) if timed else None,
+        seconds=_seconds_to_translate(plan, add) if timed else None,
         notes=tuple(plan.notes),
     )
 
 
-def _seconds_to_translate(plan: Plan, corpus: AddCorpus, options: AddOptions, base: Base) -> float:
+def _seconds_to_translate(plan: Plan, add: AddPlan) -> float:
     """By timing some of the lines; of thousands, more are translated at a time, so that it is rather less."""
+    base = add.base
     device = str(base.model.device)
-    translate = BackTranslator(Teacher(base=options.base), plan.pivot, search_options(device, beam=1), base)
-    texts = corpus.train.texts([plan.pivot])[plan.pivot]
+    translate = BackTranslator(Teacher(base=add.options.base), plan.pivot, search_options(device, beam=1), base)
+    texts = add.given.train.texts([plan.pivot])[plan.pivot]
     sample = TIMED_ON_GPU if device.startswith("cuda") else TIMED_ON_CPU
 
     def chunks(lines: int) -> list[Chunk]:

@@ -16,7 +16,7 @@ from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack
 from graftmt.tensor_files import hash_tensors
-from graftmt.text.vocabulary import FIRST_PIECE_ID
+from graftmt.text import pieces_of
 from graftmt.translator import Request, Translator
 
 
@@ -61,8 +61,7 @@ def verify(
     # Loading recomputes the fingerprint and refuses a folder that no longer has it: an error says more than a False.
     base = Base.load(folder, device=device, verify=True)
     alone = Translator(base)
-    languages = base.languages[:6]
-    directions = [Direction(source, target) for source, target in zip(languages, (*languages[1:], languages[0]), strict=True)]
+    directions = _base_directions(base)
     requests = [
         Request(line, *direction) for direction in directions for line in _lines(base, direction.source, texts or {}, lines)
     ]
@@ -88,18 +87,28 @@ def verify(
     )
 
 
+def _base_directions(base: Base) -> list[Direction]:
+    """Of the first languages each into the next one that can be translated into."""
+    directions = []
+    for number, source in enumerate(base.source_languages[:6]):
+        written = base.target_languages[:6]
+        targets = [*written[number + 1 :], *written[: number + 1]]
+        directions += [Direction(source, target) for target in targets if target != source][:1]
+    return directions
+
+
 def _pack_requests(translator: Translator) -> Iterator[Request]:
     """Each language of each pack with a language of the base, and each source pack with each target pack that it goes with.
 
     Packs are called by their names: there may be several for one language and side.
     """
-    old = translator.base.languages[0]
+    written, read = translator.base.target_languages[0], translator.base.source_languages[0]
     reading = {name: pack for name, pack in translator.packs.items() if pack.side == "source"}
     writing = {name: pack for name, pack in translator.packs.items() if pack.side == "target"}
     for name, pack in reading.items():
-        yield from (Request("", language, old, source_pack=name) for language in pack.languages)
+        yield from (Request("", language, written, source_pack=name) for language in pack.languages)
     for name, pack in writing.items():
-        yield from (Request("", old, language, target_pack=name) for language in pack.languages)
+        yield from (Request("", read, language, target_pack=name) for language in pack.languages)
     for source, target in product(reading, writing):
         pair = next(((a, b) for a in reading[source].languages for b in writing[target].languages if a != b), None)
         if pair is not None:
@@ -113,7 +122,7 @@ def _lines(base: Base, language: str, texts: Mapping[str, Sequence[str]], count:
     given = [line for line in texts.get(language, ()) if line.strip()][:count]
     if given:
         return given
-    pieces = base.tokenizer.vocabulary.symbols[FIRST_PIECE_ID : base.tokenizer.vocabulary.first_code_id]
+    pieces = pieces_of(base.tokenizer.side("source"))
     step = max(1, len(pieces) // (8 * count))
     chosen = pieces[::step]
     return ["".join(chosen[8 * row : 8 * row + 8]).replace("▁", " ").strip() or "a" for row in range(count)]

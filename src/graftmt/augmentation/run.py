@@ -27,7 +27,7 @@ from graftmt.data.corpus import find_files
 from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
-from graftmt.places import CHUNKS, check_outside_models, check_place
+from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
 from graftmt.text.languages import check_language_names
@@ -310,7 +310,10 @@ def made_before(options: AugmentOptions, facts: Mapping[str, Any], inputs: Seque
         return None
     stored = read_json(folder / "corpus.json", "the corpus").get("augmentation") if (folder / "corpus.json").is_file() else None
     if not isinstance(stored, dict) or not _is_report(stored.get("report")):
-        raise GraftError(f"{folder} is there already and was not made by `graftmt augment`; choose another folder (-o).")
+        check_place(folder, CORPUS)
+        raise GraftError(
+            f"{folder} is there already, was not made by `graftmt augment` and stays as it is; choose another folder (-o)."
+        )
     if options.fresh:
         check_replaceable(folder, inputs)
         return None

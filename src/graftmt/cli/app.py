@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect as inspection
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +27,7 @@ from graftmt.cli import (
     translate,
     verify,
 )
+from graftmt.cli.help import set_help
 from graftmt.cli.streams import BROKEN_PIPE, check_arguments, drop_output, finish_output, open_streams
 from graftmt.errors import GraftError, printable
 from graftmt.progress import say
@@ -96,21 +95,6 @@ app.command("verify")(verify.verify)
 app.command("inspect")(inspect.inspect)
 app.command("recipes")(recipes.recipes)
 app.add_typer(experiment.app, name="experiment")
-
-
-def flowing(text: str) -> str:
-    """Paragraphs in one line each, which the terminal's width breaks; examples keep lines of their own."""
-    return re.sub(r"(?<!\n)\n(?!\n|Example: )", " ", inspection.cleandoc(text))
-
-
-def set_help(commands: typer.Typer) -> None:
-    """The docstrings as help: left to itself, typer would keep the line breaks of the source."""
-    for command in commands.registered_commands:
-        assert command.callback is not None
-        command.help = flowing(command.help or command.callback.__doc__ or "")
-    for group in commands.registered_groups:
-        assert group.typer_instance is not None
-        set_help(group.typer_instance)
 
 
 set_help(app)

@@ -94,29 +94,18 @@ def evaluate(
     """
     from rich.console import Console
 
+    from graftmt.api import chosen_directions
     from graftmt.assessment.assess import AssessOptions, assess
-    from graftmt.assessment.direction_lines import lacking_languages
     from graftmt.assessment.score_report import document, off_target_notes, table, write_report
     from graftmt.base import choose_device
-    from graftmt.data import Corpus, select_directions
+    from graftmt.data import Corpus
     from graftmt.decoding import SearchOptions, batch_tokens_for
-    from graftmt.errors import LanguageError
     from graftmt.translator import Translator
 
     device = choose_device(device)
     translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
     found = Corpus.open(corpus, split)
-    languages = [language for language in translator.languages if language in found.languages]
-    if len(languages) < 2:
-        raise LanguageError(
-            f"{corpus} has {split} text in {', '.join(found.languages)} and the base knows {', '.join(translator.languages)}: "
-            f"{len(languages)} in common, where translation needs 2."
-        )
-    chosen = select_directions(directions, languages, pivot, lacking_languages(translator.languages, found))
-    if packs:  # a view means what can be translated: a source pack does not make its language a target
-        reads, writes = translator.source_languages, translator.target_languages
-        views = [d for d in chosen if d.source in reads and d.target in writes]
-        chosen = chosen if "," in directions or not views else views
+    chosen = chosen_directions(translator, found, directions, pivot)
     options = AssessOptions(
         directions=tuple(chosen),
         lines=lines,

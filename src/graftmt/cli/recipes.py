@@ -11,7 +11,7 @@ from graftmt.cli.common import AsJson
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from graftmt.packs.parts import Side
+    from graftmt.packs.component import Side
 
 
 def recipes(
@@ -37,12 +37,16 @@ def recipes(
             "--rows", min=2, help="With a recipe: rows of the pack's vocabulary, its code included; default: Greek's 4152."
         ),
     ] = None,
+    components: Annotated[
+        bool, typer.Option("--components", help="Show what a recipe can consist of, and nothing else.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the paper's models and ours as recipes with their parameters, or check one of your own and count its parameters.
 
     Components are joined by +: embed (always), enc-adapters-all(512), enc-adapters-1,2,3(1024), enc-first-layer, enc-norm,
-    enc-biases, init:random; for target packs also dec-…, adapters-all(64), non-tied, code:none, code:proxy:ru.
+    enc-biases, enc-lora-all(16), init:random; for target packs also dec-…, adapters-all(64), non-tied, code:none. All of them,
+    with those of other packages: --components.
 
     Example: graftmt recipes --side target
 
@@ -54,6 +58,11 @@ def recipes(
         check_choice("--side", side, ("source", "target"))
     from graftmt.packs.notation import papers_number
 
+    if components:
+        if recipe is not None or number is not None:
+            raise ConfigError("--components shows all kinds of components; leave the recipe and --id out.")
+        show_components(as_json)
+        return
     if recipe is not None and number is None and (number := papers_number(recipe)) is not None:
         recipe = None
     if recipe is None:
@@ -67,41 +76,6 @@ def recipes(
         chosen: Side = "target" if side == "target" else "source"
         facts = describe(recipe, chosen, size or "base", norm or "pre", 4152 if rows is None else rows)
         print(json.dumps(facts, ensure_ascii=False, indent=2)) if as_json else show_recipe(facts)
-
-
-def paper_recipe(text: str, side: Side) -> tuple[str, str | None]:
-    """A recipe as it is; for a number of the paper's or of ours, that model's, and what it has beside text with English.
-
-    The latter as `--augment` has it. Languages are those that were asked for; what a number means besides is refused.
-    """
-    from graftmt.packs.notation import papers_number
-
-    number = papers_number(text)
-    if number is None:
-        return text, None
-    from graftmt.augmentation import Spec
-    from graftmt.experiments.paper import row
-
-    found = row(number)
-    if found.side != side:
-        raise ConfigError(
-            f"--recipe {text}: ({number}) is a {found.side} pack, and this one is a {side} pack; give --side {found.side}, or "
-            f"another recipe. `graftmt recipes --side {side}` lists those of this side."
-        )
-    data = found.model.data
-    spec = None if data.english_alone else str(Spec(lines=data.lines_per_language, back_translated=data.back_translated))
-    written = f"--recipe '{found.recipe}'" + ("" if spec is None else f" --augment {spec}")
-    if not data.filtered:
-        raise ConfigError(
-            f"--recipe {text}: ({number}) has the recipe of another model and differs from it in the text, {found.data}. "
-            f"Write {written}."
-        )
-    if found.model.second_stage is not None:
-        raise ConfigError(
-            f"--recipe {text}: ({number}) has the recipe of another model and differs from it in how long its second stage is. "
-            f"Write {written} --steps N stages.1.steps=N."
-        )
-    return found.recipe, spec
 
 
 def check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
@@ -156,6 +130,32 @@ def show_paper(side: str | None, number: int | None, as_json: bool) -> None:
         counts = (f"{total['rows']:,}", total["paper_parameters"], f"{total['computed_parameters']:,}")
         whole.add_row(total["name"], total["size"], *counts, total["assumption"])
     console.print(whole)
+    show_components()
+
+
+def show_components(as_json: bool = False) -> None:
+    """What a recipe can consist of, a line for each form."""
+    from graftmt.packs.registry import kinds, package_of
+
+    lines = [
+        {"form": line.form, "meaning": line.meaning, "sides": line.sides, "package": package_of(kind) or "graftmt"}
+        for kind in kinds()
+        for line in kind.descriptions
+    ]
+    if as_json:
+        print(json.dumps(lines, ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="Components; also with dec- for enc-, and first, last or 1,2,3 for all")
+    for name in ("form", "what the pack has of its own", "sides"):
+        table.add_column(name, overflow="fold")
+    for line in lines:
+        of = "" if line["package"] == "graftmt" else f" (of the package {line['package']})"
+        table.add_row(Text(line["form"]), Text(line["meaning"] + of), Text(line["sides"]))
+    Console().print(table)
 
 
 def describe(text: str, side: Side, size: str, norm: str, rows: int) -> dict[str, Any]:
@@ -163,18 +163,17 @@ def describe(text: str, side: Side, size: str, norm: str, rows: int) -> dict[str
     import math
 
     from graftmt.model import named_size
-    from graftmt.packs.parts import resolve, tensor_shapes
+    from graftmt.packs.parts import shapes_of_vocabulary
     from graftmt.packs.recipe import Recipe
 
     check_choice("--norm", norm, ("pre", "post"))
     recipe = Recipe.parse(text)
     config = named_size(size, norm=norm)
-    codes = int(side == "target" and recipe.code.kind == "learned")
-    shapes = tensor_shapes(resolve(recipe, config, side), config, side=side, rows=rows - codes, codes=codes)
+    shapes = shapes_of_vocabulary(recipe, config, side=side, rows=rows)
     groups: dict[str, dict[str, Any]] = {}
     for name, shape in shapes.items():
         path = name.split(".")
-        group = groups.setdefault(path[0] if path[0] in ("embedding", "output", "code") else ".".join(path[:2]), {})
+        group = groups.setdefault(".".join(path[:2]) if path[0] in ("encoder", "decoder") else path[0], {})
         if path[2:] and path[2].isdigit():
             layers = group.setdefault("layers", [])
             layers += [int(path[2]) + 1] if int(path[2]) + 1 not in layers else []

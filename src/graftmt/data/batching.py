@@ -82,13 +82,25 @@ class LineTokens(NamedTuple):
     """Tokens of each line."""
 
 
+class Around(NamedTuple):
+    """What stands before and after the tokens of each line of a batch: (B, rows) of ids, none where nothing does."""
+
+    source_prefix: NDArray[np.int64]
+    source_suffix: NDArray[np.int64]
+    decoder_prefix: NDArray[np.int64]
+    unlearned: NDArray[np.int64]
+    """Before the labels."""
+    end: NDArray[np.int64]
+    """After the labels."""
+    nothing: NDArray[np.int64]
+
+
 class BatchMaker:
     """Turns (direction, line) pairs into batches of ids."""
 
     def __init__(self, corpus: TokenizedCorpus, codec: Codec) -> None:
         self.codec = codec
-        self.padding_id = codec.padding_id
-        self.end_id = codec.end_id
+        self.source_padding, self.target_padding = codec.source_padding_id, codec.target_padding_id
         self.numbers = {language: number for number, language in enumerate(corpus.texts)}
         # Plain views of the mapped files: numpy's memmap class costs time at each access.
         self.ids = [np.asarray(text.ids) for text in corpus.texts.values()]
@@ -96,29 +108,35 @@ class BatchMaker:
         self.lengths = {language: corpus.lengths[number] for language, number in self.numbers.items()}
 
     def make(self, directions: Sequence[Direction], lines: NDArray[np.int64]) -> Batch:
-        """The batch of these pairs: source = prefix + tokens + end; decoder input = prefix + tokens; labels = tokens + end."""
+        """The batch of these pairs: source: prefix, tokens, suffix; decoder input: prefix, tokens; labels: tokens, end."""
         sources = self._tokens([direction.source for direction in directions], lines)
         targets = self._tokens([direction.target for direction in directions], lines)
-        source_prefix, decoder_prefix = self._prefixes(directions)
-        # The forced part of the prefix beyond the first token is not learned: its label is padding.
-        unlearned = np.full_like(decoder_prefix[:, 1:], self.padding_id)
+        around = self._around(directions)
         return Batch(
-            torch.from_numpy(self._matrix(source_prefix, sources, end=True)),
-            torch.from_numpy(self._matrix(decoder_prefix, targets, end=False)),
-            torch.from_numpy(self._matrix(unlearned, targets, end=True)),
+            torch.from_numpy(_matrix(around.source_prefix, sources, around.source_suffix, self.source_padding)),
+            torch.from_numpy(_matrix(around.decoder_prefix, targets, around.nothing, self.target_padding)),
+            torch.from_numpy(_matrix(around.unlearned, targets, around.end, self.target_padding)),
             list(directions),
             lines.tolist(),
             target_tokens=len(targets.ids) + len(lines),
-            source_tokens=len(sources.ids) + len(lines) + source_prefix.size,
+            source_tokens=len(sources.ids) + around.source_prefix.size + around.source_suffix.size,
         )
 
-    def _prefixes(self, directions: Sequence[Direction]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(B, P) for the source and for the decoder; looked up once for each direction of a batch."""
-        sources = {pair: self.codec.source_prefix(*pair) for pair in set(directions)}
-        decoders = {pair: self.codec.decoder_prefix(pair.target) for pair in set(directions)}
-        return (
-            np.array([sources[pair] for pair in directions], dtype=np.int64),
-            np.array([decoders[pair] for pair in directions], dtype=np.int64),
+    def _around(self, directions: Sequence[Direction]) -> Around:
+        """What stands around the lines of a batch, looked up once for each of its directions."""
+        codec = self.codec
+        sources = {pair: codec.source_prefix(*pair) for pair in set(directions)}
+        suffixes = {pair: codec.source_suffix(*pair) for pair in set(directions)}
+        decoders = {pair: codec.decoder_prefix(pair.target) for pair in set(directions)}
+        decoder_prefix = np.array([decoders[pair] for pair in directions], dtype=np.int64)
+        return Around(
+            source_prefix=np.array([sources[pair] for pair in directions], dtype=np.int64),
+            source_suffix=np.array([suffixes[pair] for pair in directions], dtype=np.int64),
+            decoder_prefix=decoder_prefix,
+            # The forced part of the prefix beyond the first token is not learned: its label is padding.
+            unlearned=np.full_like(decoder_prefix[:, 1:], self.target_padding),
+            end=np.full((len(directions), 1), codec.end_id, dtype=np.int64),
+            nothing=np.empty((len(directions), 0), dtype=np.int64),
         )
 
     def _tokens(self, languages: list[str], lines: NDArray[np.int64]) -> LineTokens:
@@ -138,15 +156,16 @@ class BatchMaker:
                 ids[first:last] = text[positions[first:last]]
         return LineTokens(np.repeat(order, many), columns, ids, counts)
 
-    def _matrix(self, prefix: NDArray[np.int64], tokens: LineTokens, *, end: bool) -> NDArray[np.int64]:
-        """(B, longest): each row a prefix, the tokens of a line, perhaps an end, then padding."""
-        rows, before = prefix.shape
-        matrix = np.full((rows, before + int(tokens.counts.max()) + end), self.padding_id, dtype=np.int64)
-        matrix[:, :before] = prefix
-        matrix[tokens.rows, tokens.columns + before] = tokens.ids
-        if end:
-            matrix[np.arange(rows), tokens.counts + before] = self.end_id
-        return matrix
+
+def _matrix(prefix: NDArray[np.int64], tokens: LineTokens, suffix: NDArray[np.int64], padding: int) -> NDArray[np.int64]:
+    """(B, longest): each row a prefix, the tokens of a line, a suffix, then padding."""
+    (rows, before), after = prefix.shape, suffix.shape[1]
+    matrix = np.full((rows, before + int(tokens.counts.max()) + after), padding, dtype=np.int64)
+    matrix[:, :before] = prefix
+    matrix[tokens.rows, tokens.columns + before] = tokens.ids
+    for column in range(after):
+        matrix[np.arange(rows), tokens.counts + before + column] = suffix[:, column]
+    return matrix
 
 
 class BatchPlan:

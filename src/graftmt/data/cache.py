@@ -28,7 +28,7 @@ from graftmt.files import atomic_folder, sweep
 from graftmt.folders import make_folder
 from graftmt.places import check_outside_models
 from graftmt.progress import progress
-from graftmt.text import Tokenizer
+from graftmt.text import Text
 from graftmt.workers import pool
 
 FORMAT = 1
@@ -118,7 +118,7 @@ def writable_cache(folder: Path) -> Iterator[None]:
 
 def tokenize_corpus(
     corpus: Corpus,
-    tokenizer: Tokenizer | Mapping[str, Tokenizer],
+    tokenizer: Text | Mapping[str, Text],
     folder: Path | None = None,
     *,
     processes: int | None = None,
@@ -128,7 +128,7 @@ def tokenize_corpus(
 
     One tokenizer for all languages, or one for each: a new language beside those of a base has its own.
     """
-    tokenizers = dict.fromkeys(corpus.languages, tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer
+    tokenizers = tokenizer if isinstance(tokenizer, Mapping) else dict.fromkeys(corpus.languages, tokenizer)
     folder = default_cache_folder() if folder is None else folder
     keys = {language: cache_key(path, tokenizers[language]) for language, path in corpus.files.items()}
     entries = {language: folder / key for language, key in keys.items()}
@@ -137,7 +137,7 @@ def tokenize_corpus(
     for language, entry in entries.items():
         try:
             if os.path.lexists(entry / "text.json"):
-                texts[language] = open_text(language, entry, len(tokenizers[language].vocabulary))
+                texts[language] = open_text(language, entry, len(tokenizers[language]))
         except DataError as error:
             damaged[language] = str(error)
     # Files of the same content share an entry, which is made once.
@@ -151,13 +151,13 @@ def tokenize_corpus(
             for done, _ in enumerate(_tokenize_files(jobs, size, processes), 1):
                 report.update(done, missing[done - 1])
         for language in entries.keys() - texts.keys():
-            texts[language] = open_text(language, entries[language], len(tokenizers[language].vocabulary))
+            texts[language] = open_text(language, entries[language], len(tokenizers[language]))
     texts = {language: texts[language] for language in entries}
     check_equal_lengths({language: len(text) for language, text in texts.items()}, corpus)
     return TokenizedCorpus(corpus.split, texts, " ".join(keys.values()))
 
 
-def _tokenize_files(jobs: Sequence[tuple[str, str, Tokenizer, bool]], size: int, processes: int | None) -> Iterator[None]:
+def _tokenize_files(jobs: Sequence[tuple[str, str, Text, bool]], size: int, processes: int | None) -> Iterator[None]:
     """Does the jobs, in processes of their own if the text is large; yields when each is done."""
     # Starting processes takes seconds; a small corpus is done before they are there.
     processes = 1 if size < SMALL and processes is None else min(len(jobs), processes or os.cpu_count() or 1)
@@ -170,7 +170,7 @@ def _tokenize_files(jobs: Sequence[tuple[str, str, Tokenizer, bool]], size: int,
         yield from workers.map(_tokenize_file, *zip(*jobs, strict=True))
 
 
-def cache_key(path: Path, tokenizer: Tokenizer) -> str:
+def cache_key(path: Path, tokenizer: Text) -> str:
     """A hash of the file's bytes and of the tokenizer."""
     digest = hashlib.sha256(f"{FORMAT} {tokenizer.fingerprint} ".encode())
     try:
@@ -182,12 +182,12 @@ def cache_key(path: Path, tokenizer: Tokenizer) -> str:
     return digest.hexdigest()[:32]
 
 
-def _tokenize_file(path: str, entry: str, tokenizer: Tokenizer, replaces: bool = False) -> None:
+def _tokenize_file(path: str, entry: str, tokenizer: Text, replaces: bool = False) -> None:
     """Reads, encodes and stores one file; a process of its own when several are to be done.
 
     `replaces`: the entry that is there is damaged.
     """
-    kind = np.uint16 if len(tokenizer.vocabulary) <= 1 << 16 else np.uint32
+    kind = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
     ids: list[NDArray[Any]] = []
     lengths: list[int] = []
     chunk: list[int] = []
@@ -200,7 +200,7 @@ def _tokenize_file(path: str, entry: str, tokenizer: Tokenizer, replaces: bool =
             chunk = []
     ids.append(np.array(chunk, dtype=kind))
     flat = np.concatenate(ids)
-    unknown = int((flat == tokenizer.vocabulary.unknown_id).sum())
+    unknown = 0 if tokenizer.unknown_id is None else int((flat == tokenizer.unknown_id).sum())
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     # Unless it is to be replaced: another run may have tokenised the same text meanwhile.

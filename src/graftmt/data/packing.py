@@ -146,17 +146,14 @@ class PackedMaker(BatchMaker):
     def make(self, directions: Sequence[Direction], lines: NDArray[np.int64]) -> PackedBatch:  # type: ignore[override]
         sources = self._tokens([direction.source for direction in directions], lines)
         targets = self._tokens([direction.target for direction in directions], lines)
-        source_prefix, decoder_prefix = self._prefixes(directions)
-        unlearned = np.full_like(decoder_prefix[:, 1:], self.padding_id)
-        rest = (
-            self.shape.source - len(sources.ids) - source_prefix.size - len(lines),
-            self.shape.target - len(targets.ids) - decoder_prefix.size,
-        )
+        around = self._around(directions)
+        source_tokens = len(sources.ids) + around.source_prefix.size + around.source_suffix.size
+        rest = (self.shape.source - source_tokens, self.shape.target - len(targets.ids) - around.decoder_prefix.size)
         pieces = -(-max(rest) // self.shape.longest)
         assert pieces <= min(rest), "a plan leaves room for padding on both sides"
-        source = self._row(source_prefix, sources, rest[0], pieces, end=True)
-        target = self._row(decoder_prefix, targets, rest[1], pieces, end=False)
-        labels = self._row(unlearned, targets, rest[1], pieces, end=True)
+        source = self._row(around.source_prefix, sources, around.source_suffix, self.source_padding, rest[0], pieces)
+        target = self._row(around.decoder_prefix, targets, around.nothing, self.target_padding, rest[1], pieces)
+        labels = self._row(around.unlearned, targets, around.end, self.target_padding, rest[1], pieces)
         return PackedBatch(
             source,
             target,
@@ -164,21 +161,29 @@ class PackedMaker(BatchMaker):
             list(directions),
             lines.tolist(),
             target_tokens=len(targets.ids) + len(lines),
-            source_tokens=len(sources.ids) + len(lines) + source_prefix.size,
+            source_tokens=source_tokens,
         )
 
-    def _row(self, prefix: NDArray[np.int64], tokens: LineTokens, rest: int, pieces: int, *, end: bool) -> PackedTokens:
-        """Prefix, tokens and perhaps an end of each sentence, then `rest` tokens of padding as `pieces` sentences."""
-        before = prefix.shape[1]
-        lengths = np.concatenate([before + tokens.counts + end, _parts(rest, pieces)])
+    def _row(
+        self,
+        prefix: NDArray[np.int64],
+        tokens: LineTokens,
+        suffix: NDArray[np.int64],
+        padding: int,
+        rest: int,
+        pieces: int,
+    ) -> PackedTokens:
+        """Prefix, tokens and suffix of each sentence, then `rest` tokens of padding as `pieces` sentences."""
+        before, after = prefix.shape[1], suffix.shape[1]
+        lengths = np.concatenate([before + tokens.counts + after, _parts(rest, pieces)])
         starts = np.concatenate([[0], np.cumsum(lengths)])
         total = int(starts[-1])
-        ids = np.full(total, self.padding_id, dtype=np.int64)
+        ids = np.full(total, padding, dtype=np.int64)
         first = starts[: len(prefix)]
         ids[(first[:, None] + np.arange(before)).ravel()] = prefix.ravel()
         ids[first[tokens.rows] + before + tokens.columns] = tokens.ids
-        if end:
-            ids[first + before + tokens.counts] = self.end_id
+        for column in range(after):
+            ids[first + before + tokens.counts + column] = suffix[:, column]
         positions = np.arange(total) - np.repeat(starts[:-1], lengths)
         table = np.full(self.shape.sentences + 1, total, dtype=np.int32)
         table[: len(starts)] = starts

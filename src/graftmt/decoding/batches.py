@@ -13,6 +13,7 @@ from graftmt.decoding.packing import packed
 from graftmt.decoding.recorded import MULTIPLE, ONE_AT_A_TIME, recorded_search
 from graftmt.decoding.search import beam_search, greedy_search
 from graftmt.model import Transformer
+from graftmt.model.known_parts import all_known
 
 WORTH_PACKING = 4
 """Rows. For fewer, plain products with a vector are as fast."""
@@ -32,14 +33,16 @@ def search_all(
     """The hypotheses of each source (ids with codes and end, as the encoder reads them).
 
     `prefixes[i]` is what the decoder starts from for source i; all have one length, so directions mix freely in a batch.
-    `on_batch` hears how many are done. `record`: on a GPU, steps are recorded and replayed, which finds the same. A batch that
-    does not fit in the memory of a GPU is tried again in halves, and none that follow have more tokens than these.
+    `on_batch` hears how many are done. `record`: on a GPU, steps of known modules are recorded and replayed, which finds the
+    same. A batch that does not fit in the memory of a GPU is tried again in halves, and none that follow have more tokens than
+    these.
     """
     on_gpu = model.device.type == "cuda"
     there = torch.cuda.device(model.device) if on_gpu else nullcontext()  # kernels of ours go to the current device
+    record = on_gpu and record and all_known("recorded steps", model)
     if on_gpu or len(sources) * options.beam >= WORTH_PACKING:
         model = packed(model)
-    search = recorded_search if on_gpu and record else greedy_search if options.beam == 1 else beam_search
+    search = recorded_search if record else greedy_search if options.beam == 1 else beam_search
     results: list[list[Hypothesis]] = [[] for _ in sources]
     waiting = deque(length_batches([len(source) for source in sources], options))
     most: int | None = None
@@ -53,7 +56,7 @@ def search_all(
         if most is not None and len(rows) > (fitting := max(1, most // longest)):
             waiting.extendleft([rows[fitting:], rows[:fitting]])
             continue
-        padded = [[*sources[row], *[model.config.padding_id] * (longest - len(sources[row]))] for row in rows]
+        padded = [[*sources[row], *[model.source_padding_id] * (longest - len(sources[row]))] for row in rows]
         source = torch.tensor(padded, device=model.device)
         prefix = torch.tensor([prefixes[row] for row in rows], device=model.device)
         limits = torch.tensor([options.limit(len(sources[row])) for row in rows], device=model.device)

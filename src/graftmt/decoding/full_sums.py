@@ -40,13 +40,13 @@ def with_full_sums(model: Transformer, decoder: nn.Module | None = None) -> Tran
 
 
 def _with_full_sums(module: nn.Module) -> nn.Module:
-    """Parts in full precision, as a pack that is being trained may have, stay as they are."""
-    if isinstance(module, nn.LayerNorm):
+    """Parts in full precision, as a pack that is being trained may have, stay as they are. All classes must be known ones."""
+    if type(module) is nn.LayerNorm:
         return HalfNorm(module) if module.weight.dtype in HALF else module
     result = copy.copy(module)
     result._modules = {name: child if child is None else _with_full_sums(child) for name, child in module._modules.items()}
-    last = "output" if isinstance(module, Attention) else "down" if isinstance(module, FeedForward) else None
-    if last is not None and (linear := getattr(module, last)).weight.dtype in HALF:
+    last = "output" if type(module) is Attention else "down" if type(module) is FeedForward else None
+    if last is not None and type(linear := getattr(module, last)) is nn.Linear and linear.weight.dtype in HALF:
         result._modules[last] = FullLinear(linear)
     return result
 
@@ -61,6 +61,10 @@ class FullEmbedding(nn.Module):
     @property
     def weight(self) -> Tensor:
         return self.embedding.weight  # type: ignore[return-value]
+
+    @property
+    def padding_id(self) -> int:
+        return self.embedding.padding_id  # type: ignore[return-value]
 
     def forward(self, ids: Tensor) -> Tensor:
         return self.embedding(ids).float()  # type: ignore[no-any-return]

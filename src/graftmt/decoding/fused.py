@@ -16,6 +16,7 @@ from graftmt.decoding.step_kernels import add_and_norm, can_add_and_norm
 from graftmt.model.attention import Attention, mix_heads
 from graftmt.model.compiled import triton
 from graftmt.model.dropout import Dropout
+from graftmt.model.known_parts import notice
 from graftmt.model.layers import DecoderLayer, FeedForward, LayerCache
 from graftmt.model.transformer import Decoder, DecoderState
 
@@ -26,22 +27,21 @@ PLAIN = (Decoder, nn.ModuleList, DecoderLayer, Attention, FeedForward, nn.Linear
 def can_be_fused(decoder: Decoder) -> bool:
     """Whether it pays: on a GPU with Triton, where autocast does not choose other types than the weights have."""
     where = {parameter.device.type for parameter in decoder.parameters()}
-    return where == {"cuda"} and triton is not None and not torch.is_autocast_enabled("cuda") and is_plain(decoder)
+    if where != {"cuda"} or triton is None or torch.is_autocast_enabled("cuda"):
+        return False
+    return is_plain(decoder)
 
 
 def is_plain(decoder: Decoder) -> bool:
     """Whether all of it is known, pre-norm, in one type of half precision, and nothing is dropped."""
     types = {parameter.dtype for parameter in decoder.parameters()}
     drops = any(isinstance(module, Dropout) and module.training and module.p > 0 for module in decoder.modules())
-    return (
-        decoder.norm is not None
-        and len(types) == 1
-        and types.issubset(HALF)
-        and not drops
-        and all(type(module) in PLAIN for module in decoder.modules())
-        and len(decoder.layers) > 0
-        and all(layer.pre_norm for layer in decoder.layers)
-    )
+    if decoder.norm is None or len(types) != 1 or not types.issubset(HALF) or drops:
+        return False
+    if (other := next((module for module in decoder.modules() if type(module) not in PLAIN), None)) is not None:
+        notice("fused steps", other)
+        return False
+    return len(decoder.layers) > 0 and all(layer.pre_norm for layer in decoder.layers)
 
 
 class FusedDecoder(Decoder):

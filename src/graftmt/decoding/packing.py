@@ -12,6 +12,7 @@ from graftmt.decoding.full_sums import HALF, full_product, with_full_sums
 from graftmt.decoding.fused import FusedDecoder, can_be_fused
 from graftmt.model import Transformer
 from graftmt.model.embeddings import Projection
+from graftmt.model.known_parts import all_known, is_known, notice
 
 ROWS = 32
 """The rows of a typical step; only chooses among oneDNN's layouts, all of which take any number."""
@@ -26,10 +27,12 @@ def packed(model: Transformer) -> Transformer:
     A plain matrix product repacks the weights every time, which for the few rows of a decoding step costs as much as the
     product. Packing once costs as much as a few steps, so every search can do it anew and never sees stale weights. All else
     is shared with the given model, which stays as it is. On a GPU the projection's rows are filled up, and a pre-norm model in
-    half precision adds up in full precision, its decoder with fewer kernels where that is possible.
+    half precision adds up in full precision, its decoder with fewer kernels where that is possible. Parts that are not known
+    stay as they are, and so does a whole model that would have to add up in full precision around them.
     """
-    if model.device.type == "cuda" and isinstance(model.projection, Projection):
+    if model.device.type == "cuda" and type(model.projection) is Projection:
         half = model.projection.weight.dtype in HALF and model.config.norm == "pre"  # after a norm nothing is left to add up
+        half = half and all_known("sums in full precision", model.encoder, model.decoder)
         decoder = FusedDecoder(model.decoder) if half and can_be_fused(model.decoder) else None
         result = with_full_sums(model, decoder) if half else copy.copy(model)
         result._modules = {**result._modules, "projection": PaddedProjection(model.projection)}
@@ -83,9 +86,12 @@ def _can_be_packed(model: Transformer) -> bool:
 
 
 def _pack(module: nn.Module) -> nn.Module:
-    """A copy of a tree of modules that shares every tensor, its linear maps replaced."""
-    if isinstance(module, nn.Linear | Projection):
+    """A copy of a tree of modules that shares every tensor, its linear maps replaced; what is not known stays as it is."""
+    if type(module) is nn.Linear or type(module) is Projection:
         return PackedLinear(module.weight, module.bias)
+    if not is_known(module):
+        notice("packed weights", module)
+        return module
     result = copy.copy(module)
     result._modules = {name: child if child is None else _pack(child) for name, child in module._modules.items()}
     return result

@@ -13,7 +13,7 @@ from typing import Literal
 
 from graftmt.configuration import from_mapping, load_yaml
 from graftmt.errors import ConfigError
-from graftmt.packs.parts import Side
+from graftmt.packs.component import Side
 from graftmt.packs.recipe import Recipe
 
 FOLDER = Path(__file__).parent

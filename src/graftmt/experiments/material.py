@@ -19,7 +19,7 @@ from graftmt.experiments.addresses import short_hash
 from graftmt.experiments.job_locks import JobLocks
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.training import Stopped, SubwordConfig
-from graftmt.training.run import run_subwords
+from graftmt.training.run import run_subwords, subwords_file
 
 Say = Callable[[str], None]
 
@@ -150,7 +150,7 @@ def shared_subwords(train: Corpus, options: SubwordConfig, folder: Path, locks: 
     """One vocabulary for all packs of the corpus's languages, made once from all of their text."""
     options = replace(options, merges=options.merges * len(train.languages))
     name = f"{'+'.join(train.languages)}.{short_hash([digest, to_mapping(options)])}"
-    stored = folder / name / "subwords.model"
+    stored = subwords_file(folder / name)
     if not stored.is_file():
         with locks.take(f"text-subwords-{name}", wait=True):
             run_subwords(folder / name, options, train, say)

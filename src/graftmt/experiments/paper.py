@@ -15,7 +15,8 @@ import torch
 from graftmt.errors import ConfigError
 from graftmt.experiments.definitions import Model, models, size_of, tables
 from graftmt.model import ModelConfig, Transformer, named_size
-from graftmt.packs.parts import Side, resolve, tensor_shapes
+from graftmt.packs.component import Side
+from graftmt.packs.parts import shapes_of_vocabulary
 from graftmt.packs.recipe import Recipe
 
 VOCABULARY = {("el",): 4_152, ("el", "uk", "sv", "id"): 16_211, ("ar",): 8_428}
@@ -68,10 +69,11 @@ class Row:
     @property
     def computed_parameters(self) -> int:
         """A target pack learns its codes in a matrix of their own; a source pack's matrix has copies of the base's."""
-        codes = len(self.model.languages) if self.side == "target" else 0
-        parts = resolve(Recipe.parse(self.recipe), self.config, self.side)
-        rows = VOCABULARY[self.model.languages] - codes
-        return sum(map(math.prod, tensor_shapes(parts, self.config, side=self.side, rows=rows, codes=codes).values()))
+        languages = self.model.languages
+        shapes = shapes_of_vocabulary(
+            Recipe.parse(self.recipe), self.config, side=self.side, rows=VOCABULARY[languages], languages=len(languages)
+        )
+        return sum(map(math.prod, shapes.values()))
 
     def document(self) -> dict[str, Any]:
         printed, computed = self.model.parameters, self.computed_parameters

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from graftmt.configuration import apply_overrides, check_numbers, from_mapping, load_yaml, one_or_more, zero_or_more
+from graftmt.configuration import apply_overrides, check_numbers, check_seed, from_mapping, load_yaml, one_or_more, zero_or_more
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, nearest
 from graftmt.experiments.definitions import Corpus, models, run_owner
 from graftmt.training import StageConfig, SubwordConfig, ValidationConfig
-from graftmt.training.configuration import MOST_THREADS, ModelSection, NewDirectionsConfig, check_seed
+from graftmt.training.configuration import MOST_THREADS, ModelSection, NewDirectionsConfig
 
 FOLDER = Path(__file__).parent / "profiles"
 

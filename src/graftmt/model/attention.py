@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.attention.varlen import varlen_attn
 
 from graftmt.model.kernels import can_mix_few, mix_few
+from graftmt.model.known_parts import known_part
 from graftmt.model.packed_kernels import Tiles, can_mix_packed, mix_packed, sentences_of
 
 FEW = 16
@@ -52,6 +53,7 @@ class PackedMemory(NamedTuple):
     across: Packing
 
 
+@known_part
 class Attention(nn.Module):
     """Scaled dot-product attention over H heads; queries come from `x`, keys and values from `memory`."""
 

@@ -42,6 +42,7 @@ class ModelConfig:
     norm_epsilon: float = 1e-5
     output_bias: bool = False
     padding_id: int = 1
+    """The source matrix's row of padding; the target matrix may have another one, and so may the matrices of packs."""
 
     def __post_init__(self) -> None:
         for name, most in LARGEST.items():

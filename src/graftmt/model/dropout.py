@@ -10,6 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from graftmt.model.known_parts import known_part
+
 CHEAP = True
 """Whether compiled layers do so. For benchmarks to switch."""
 
@@ -17,6 +19,7 @@ SPREAD, FIRST, SECOND = -1640531535, -2048144789, -1028477387
 """Odd numbers: the golden ratio's share of 2³², and the two of MurmurHash3's finaliser, as int32."""
 
 
+@known_part
 class Dropout(nn.Dropout):
     """torch's own, but for how compiled layers choose."""
 

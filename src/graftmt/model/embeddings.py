@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graftmt.model.known_parts import known_part
+
 _GROWING = threading.Lock()
 """Several threads translate with one model."""
 
@@ -21,6 +23,7 @@ def sinusoidal_positions(length: int, dim: int, first: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
+@known_part
 class Positions(nn.Module):
     """A table of positions that grows when a longer text comes; never stored with the weights."""
 
@@ -60,21 +63,25 @@ class Positions(nn.Module):
         return x + self.reserve(longest)[numbers].to(x.dtype)
 
 
+@known_part
 class Embedding(nn.Module):
     """One matrix of V rows: the tokens of one side. Initialised N(0, D^-0.5), the padding row 0."""
 
-    def __init__(self, rows: int, dim: int, padding_id: int) -> None:
+    def __init__(self, rows: int, dim: int, padding_id: int, *, reads_padding: bool = False) -> None:
+        """`reads_padding`: padding is also what a decoder starts from, so that its row is learned like the others."""
         super().__init__()
         self.padding_id = padding_id
+        self.reads_padding = reads_padding
         self.weight = nn.Parameter(torch.empty(rows, dim))
         nn.init.normal_(self.weight, std=dim**-0.5)
         with torch.no_grad():
             self.weight[padding_id].zero_()
 
     def forward(self, ids: Tensor) -> Tensor:
-        return F.embedding(ids, self.weight, padding_idx=self.padding_id)
+        return F.embedding(ids, self.weight, padding_idx=None if self.reads_padding else self.padding_id)
 
 
+@known_part
 class ExtendedEmbedding(nn.Module):
     """An embedding and some rows after its last one. Neither matrix is copied: the first may be frozen and shared."""
 
@@ -88,6 +95,10 @@ class ExtendedEmbedding(nn.Module):
         """Of the embedding, without the extra rows."""
         return self.embedding.weight  # type: ignore[return-value]
 
+    @property
+    def padding_id(self) -> int:
+        return self.embedding.padding_id  # type: ignore[return-value]
+
     def forward(self, ids: Tensor) -> Tensor:
         rows = self.weight.shape[0]
         found = self.embedding(ids.clamp(max=rows - 1))
@@ -95,6 +106,7 @@ class ExtendedEmbedding(nn.Module):
         return torch.where((ids >= rows)[..., None], extra.to(found.dtype), found)
 
 
+@known_part
 class Projection(nn.Module):
     """Hidden states → scores over the target vocabulary; `weight` may be the embedding's own."""
 

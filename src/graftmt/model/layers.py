@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graftmt.model.attention import Attention, PackedMemory, Packing, SelfAttentionCache, SlotCache
 from graftmt.model.configuration import ModelConfig
 from graftmt.model.dropout import Dropout
+from graftmt.model.known_parts import known_part
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
+@known_part
 class FeedForward(nn.Module):
     """Two linear maps with an activation between."""
 
@@ -29,6 +32,16 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.activation(self.up(x)))  # type: ignore[no-any-return]
+
+
+def linear_map(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    """A linear map for inference that holds these tensors."""
+    with torch.device("meta"):
+        linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+    linear.weight = nn.Parameter(weight, requires_grad=False)
+    if bias is not None:
+        linear.bias = nn.Parameter(bias, requires_grad=False)
+    return linear
 
 
 class _Layer(nn.Module):
@@ -54,6 +67,7 @@ class _Layer(nn.Module):
         return self.after(x, self.ffn(self.before(x, self.ffn_norm)), self.ffn_norm)
 
 
+@known_part
 class EncoderLayer(_Layer):
     def forward(self, x: Tensor, mask: Tensor | Packing | None) -> Tensor:
         """x (B, S, D), mask (B, 1, 1, S) or None where nothing is padded."""
@@ -72,6 +86,7 @@ class LayerCache:
     memory_values: Tensor
 
 
+@known_part
 class DecoderLayer(_Layer):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)

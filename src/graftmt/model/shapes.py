@@ -10,10 +10,12 @@ from graftmt.model.configuration import ModelConfig
 from graftmt.model.transformer import Transformer
 
 
-def parameter_shapes(config: ModelConfig, rows: int) -> dict[str, tuple[int, ...]]:
-    """Those of `Transformer.build(config, rows)`, in any order. One layer of each stack stands for all."""
+def parameter_shapes(config: ModelConfig, rows: int, target_rows: int | None = None) -> dict[str, tuple[int, ...]]:
+    """Those of `Transformer.build(config, rows, …)`, in any order. One layer of each stack stands for all."""
     with torch.device("meta"):
-        model = Transformer.build(replace(config, encoder_layers=1, decoder_layers=1), rows)
+        # Which row is padding makes no difference here; row 0 is one that each matrix has.
+        small = replace(config, encoder_layers=1, decoder_layers=1, padding_id=0)
+        model = Transformer.build(small, rows, target_rows=target_rows)
     counts = {"encoder.layers.0.": config.encoder_layers, "decoder.layers.0.": config.decoder_layers}
     shapes: dict[str, tuple[int, ...]] = {}
     for name, parameter in model.named_parameters():

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from graftmt.errors import ConfigError
 from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAttentionCache
 from graftmt.model.configuration import ModelConfig
 from graftmt.model.dropout import Dropout
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
+from graftmt.model.known_parts import known_part
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
 from graftmt.model.packed_kernels import fits_tiles, tiles_of
 
@@ -58,6 +60,7 @@ class DecoderState:
             self.memory_mask = self.memory_mask.index_select(0, sentences)
 
 
+@known_part
 class Encoder(nn.Module):
     """Layers in order, then (pre-norm) one last norm. Any module with a layer's signature can stand in the list."""
 
@@ -72,6 +75,7 @@ class Encoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
 
+@known_part
 class Decoder(nn.Module):
     """The same for the decoder, with `step` for one token at a time."""
 
@@ -103,6 +107,7 @@ class Decoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
 
+@known_part
 class Transformer(nn.Module):
     """Source ids → memory → target scores.
 
@@ -132,24 +137,43 @@ class Transformer(nn.Module):
         self.dropout = Dropout(0.0)
 
     @classmethod
-    def build(cls, config: ModelConfig, rows: int) -> Transformer:
-        """A freshly initialised model, whose vocabulary has so many rows."""
+    def build(
+        cls,
+        config: ModelConfig,
+        rows: int,
+        *,
+        target_rows: int | None = None,
+        target_padding_id: int | None = None,
+        reads_padding: bool = False,
+    ) -> Transformer:
+        """A freshly initialised model, whose vocabulary has so many rows; the target's may be another one.
+
+        Tied embeddings are one matrix, so they have one number of rows. `reads_padding`: its decoder starts from padding.
+        """
         dim = config.model_dim
+        target_rows = rows if target_rows is None else target_rows
+        target_padding = config.padding_id if target_padding_id is None else target_padding_id
+        if config.embeddings == "tied" and (target_rows, target_padding) != (rows, config.padding_id):
+            raise ConfigError(
+                f"embeddings are tied, but the source vocabulary has {rows} rows (padding {config.padding_id}) and the "
+                f"target's {target_rows} (padding {target_padding}); choose embeddings='tied-target' or 'separate'."
+            )
 
         def last_norm() -> nn.LayerNorm | None:
             return nn.LayerNorm(dim, eps=config.norm_epsilon) if config.norm == "pre" else None
 
-        source = Embedding(rows, dim, config.padding_id)
-        target = source if config.embeddings == "tied" else Embedding(rows, dim, config.padding_id)
+        tied = config.embeddings == "tied"
+        source = Embedding(rows, dim, config.padding_id, reads_padding=reads_padding and tied)
+        target = source if tied else Embedding(target_rows, dim, target_padding, reads_padding=reads_padding)
         separate = config.embeddings == "separate"
-        output = Embedding(rows, dim, config.padding_id).weight if separate else target.weight
+        output = Embedding(target_rows, dim, target_padding).weight if separate else target.weight
         return cls(
             config,
             source_embedding=source,
             target_embedding=target,
             encoder=Encoder([EncoderLayer(config) for _ in range(config.encoder_layers)], last_norm()),
             decoder=Decoder([DecoderLayer(config) for _ in range(config.decoder_layers)], last_norm()),
-            projection=Projection(output, nn.Parameter(torch.zeros(rows)) if config.output_bias else None),
+            projection=Projection(output, nn.Parameter(torch.zeros(target_rows)) if config.output_bias else None),
         )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
@@ -159,7 +183,7 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) ids → memory (B, S, D) and its mask (B, 1, 1, S)."""
-        mask = (source != self.config.padding_id)[:, None, None, :]
+        mask = (source != self.source_padding_id)[:, None, None, :]
         return self.encoder(self._embed(self.source_embedding, source), mask), mask
 
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
@@ -205,6 +229,16 @@ class Transformer(nn.Module):
         for module in self.modules():
             if isinstance(module, Dropout):
                 module.p = probability
+
+    @property
+    def source_padding_id(self) -> int:
+        """The row of the source matrix that is no token."""
+        return self.source_embedding.padding_id
+
+    @property
+    def target_padding_id(self) -> int:
+        """The same for the target matrix, and for labels."""
+        return self.target_embedding.padding_id
 
     @property
     def device(self) -> torch.device:

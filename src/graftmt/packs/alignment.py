@@ -17,9 +17,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graftmt.text import Vocabulary
-from graftmt.text.segments import BOUNDARY
-from graftmt.text.vocabulary import FIRST_PIECE_ID
+from graftmt.text import Symbols
+from graftmt.text.protocol import BOUNDARY
 
 Integers = npt.NDArray[np.int64]
 Pair = tuple[Integers, Integers]  # the pieces of one line: new rows, base rows
@@ -38,8 +37,8 @@ _TINY = torch.finfo(torch.float64).tiny
 
 def translation_table(
     pairs: Iterable[tuple[Sequence[int], Sequence[int]]],
-    rows: int,
-    base_rows: int,
+    text: Symbols,
+    base_text: Symbols,
     *,
     iterations: int = 5,
     top: int = 8,
@@ -48,10 +47,13 @@ def translation_table(
 ) -> dict[int, dict[int, float]]:
     """The best base rows of each new row that the pairs (new ids, base ids) speak of, with weights that sum to 1.
 
-    At most `max_pairs` lines are used, drawn from all of them, always the same ones. Special symbols and case markers,
-    which both vocabularies have, take no part. `device` is where the counting is done; what is found is the same.
+    `text` and `base_text` say which ids are pieces; special symbols and case markers take no part. At most `max_pairs` lines
+    are used, drawn from all of them, always the same ones. `device` is where the counting is done; what is found is the same.
     """
-    parts = [_Part.of(part, device) for part in _parts(_sample(pairs, max_pairs))]
+    rows, base_rows = len(text), len(base_text)
+    pieces, base_pieces = _are_pieces(text), _are_pieces(base_text)
+    chosen = ((_only(new, pieces), _only(base, base_pieces)) for new, base in pairs)
+    parts = [_Part.of(part, device) for part in _parts(_sample(chosen, max_pairs))]
     links = _links(parts, base_rows)
     if not len(links):
         return {}
@@ -69,26 +71,37 @@ def translation_table(
     return _best(new_of.cpu(), base_of.cpu(), (forward * backward).cpu(), top)
 
 
-def translations_of(
-    vocabulary: Vocabulary, base_vocabulary: Vocabulary, table: Mapping[int, Mapping[int, float]]
-) -> dict[str, dict[str, float]]:
+def translations_of(text: Symbols, base_text: Symbols, table: Mapping[int, Mapping[int, float]]) -> dict[str, dict[str, float]]:
     """A translation table in symbols, as `initialise` takes it; the bare word boundary translates nothing."""
+    symbols, base_symbols = text.symbols, base_text.symbols
     result = {}
     for row, weights in table.items():
-        named = {base_vocabulary.symbol(base_row): weight for base_row, weight in weights.items()}
+        named = {base_symbols[base_row]: weight for base_row, weight in weights.items()}
         named.pop(BOUNDARY, None)
         if named:
-            result[vocabulary.symbol(row)] = named
+            result[symbols[row]] = named
     return result
 
 
-def _sample(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], most: int) -> list[Pair]:
+def _are_pieces(text: Symbols) -> npt.NDArray[np.bool_]:
+    """(rows): whether each is a piece of text."""
+    result = np.zeros(len(text), dtype=bool)
+    result[np.asarray(text.piece_rows, dtype=np.int64)] = True
+    return result
+
+
+def _only(ids: Sequence[int], wanted: npt.NDArray[np.bool_]) -> Integers:
+    array = np.asarray(ids, dtype=np.int64)
+    return array[wanted[array]]
+
+
+def _sample(pairs: Iterable[tuple[Sequence[int] | Integers, Sequence[int] | Integers]], most: int) -> list[Pair]:
     """A reservoir: every usable pair has the same chance, and no more than `most` are ever held."""
     draw = random.Random(0)
     held: list[Pair] = []
     seen = 0
     for new_ids, base_ids in pairs:
-        new, base = _pieces(new_ids), _pieces(base_ids)
+        new, base = np.asarray(new_ids, dtype=np.int64), np.asarray(base_ids, dtype=np.int64)
         if not 0 < len(new) <= _LONGEST_LINE or not 0 < len(base) <= _LONGEST_LINE:
             continue
         seen += 1
@@ -99,11 +112,6 @@ def _sample(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], most: int) -> 
     draw.shuffle(held)  # where the cells are too many, the lines that go are any lines
     fitting = bisect_right(list(_cell_counts(held)), _MOST_CELLS)
     return held[:fitting]
-
-
-def _pieces(ids: Sequence[int]) -> Integers:
-    array = np.asarray(ids, dtype=np.int64)
-    return array[array >= FIRST_PIECE_ID]
 
 
 def _cell_counts(sample: Iterable[Pair]) -> Iterator[int]:

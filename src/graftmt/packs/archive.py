@@ -20,7 +20,7 @@ ARCHIVE = ".graftpack"
 """A path that ends so is one file, a zip archive; any other is a folder."""
 
 AGAIN = "Get it again from a copy."
-DOCUMENT, TENSORS, SUBWORDS, CARD = "pack.json", "pack.safetensors", "subwords.model", "README.md"
+DOCUMENT, TENSORS, CARD = "pack.json", "pack.safetensors", "README.md"
 
 LARGEST_READ = 2**20
 """Bytes that are asked of an archive at once; its own directory is a read, and has a few hundred."""

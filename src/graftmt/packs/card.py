@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 
-class _PivotScore(TypedDict):
-    through: str
+class _ChrF(TypedDict):
     chrf: float
 
 
-class _Score(TypedDict):
+class _Score(_ChrF):
     bleu: float
-    chrf: float
+
+
+class _PivotScore(_ChrF):
+    through: str
 
 
 class ScoreEntry(_Score, total=False):
@@ -35,7 +37,7 @@ class ParentEntry(_Parent, total=False):
 
     version: int
     scores: dict[str, ScoreEntry] | None
-    scores_here: dict[str, ScoreEntry] | None
+    scores_here: dict[str, _ChrF] | None
 
 
 class SampleEntry(TypedDict):

@@ -1,8 +1,7 @@
-"""The text side of a composition: which tokenizer reads a language, and which row of which matrix is its code. Layer 3.
+"""The text side of a composition: which text reads a language, and which row of which matrix is its code. Layer 3.
 
-Rows of the source matrix: those of the base or of the source pack, then the own codes of whichever pack brings some.
-Where a base writes codes on the source side (the paper), that is the target's code; where it starts the decoder from
-them (M2M-100, NLLB), the source text begins with the source's code and the decoder with the target's.
+Rows of a matrix: those of the base's or the pack's text, then the own codes of whichever pack brings some. How sentences are
+arranged is the base's affair, also where a pack's text is of another kind.
 """
 
 from __future__ import annotations
@@ -10,67 +9,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graftmt.errors import LanguageError, nearest
-from graftmt.packs.pack import Pack, lends_code
-from graftmt.packs.parts import Side
-from graftmt.text import BEGINNING_ID, END_ID, PADDING_ID, UNKNOWN_ID, Tokenizer
+from graftmt.packs.components.language_code import code_of
+from graftmt.packs.pack import Pack
+from graftmt.text import Text, TextCodec, languages_of
+from graftmt.text.layout import Side
 
 
 @dataclass(frozen=True)
-class ComposedCodec:
+class ComposedCodec(TextCodec):
     """A `Codec` for one base and at most one pack a side."""
 
-    base: Tokenizer
-    source: Pack | None
-    target: Pack | None
+    source: Pack | None = None
+    target: Pack | None = None
 
-    padding_id = PADDING_ID
-    end_id = END_ID
+    def text_of(self, side: Side) -> Text:
+        pack = self._pack(side)
+        return self.base.side(side) if pack is None else pack.tokenizer
 
-    def source_tokenizer(self, language: str) -> Tokenizer:
-        self._check(language, self.source, "source")
-        return self.source.tokenizer if self.source else self.base
-
-    def target_tokenizer(self, language: str) -> Tokenizer:
-        self._check(language, self.target, "target")
-        return self.target.tokenizer if self.target else self.base
-
-    def source_prefix(self, source: str, target: str) -> list[int]:
-        self._check(source, self.source, "source")
-        self._check(target, self.target, "target")
-        codes_of = self.source.tokenizer if self.source else self.base
-        if self.base.code_placement == "source":
-            return self._code(target, self.target, codes_of)
-        return self._code(source, self.source, codes_of)
-
-    def decoder_prefix(self, target: str) -> list[int]:
-        self._check(target, self.target, "target")
-        if self.base.code_placement == "source":
-            return [END_ID]
-        return [END_ID, *self._code(target, self.target, self.target.tokenizer if self.target else self.base)]
-
-    @property
-    def forbidden(self) -> list[int]:
-        if self.target is None:
-            return self.base.forbidden
-        codes = range(self.target.tokenizer.vocabulary.first_code_id, len(self.target.tokenizer))
-        return [BEGINNING_ID, PADDING_ID, UNKNOWN_ID, *codes]
-
-    def _code(self, language: str, pack: Pack | None, matrix: Tokenizer) -> list[int]:
-        """The row of a language's code: one of `matrix`, or of those that its pack puts after them; none with `code:none`."""
+    def code_rows(self, language: str, side: Side, matrix: Side) -> list[int]:
+        """A row of the matrix, or of those that the language's pack puts after them; none with `code:none`."""
+        pack, text = self._pack(side), self.text_of(matrix)
         if pack is None:
-            return [matrix.vocabulary.code(language)]
-        choice = pack.recipe.code
+            return [text.code(language)]
+        choice = code_of(pack.recipe)
         if choice.kind == "none":
             return []
         if choice.kind == "learned":
-            return [len(matrix) + pack.languages.index(language)]
-        return [len(matrix) if lends_code(pack) else matrix.vocabulary.code(choice.language)]
+            return [len(text) + pack.languages.index(language)]
+        return [len(text) if choice.is_lent(self.base.layout.placement(side)) else text.code(choice.language)]
 
-    def _check(self, language: str, pack: Pack | None, side: Side) -> None:
+    def check(self, language: str, side: Side) -> None:
         """A pack's matrix has rows for the text of its own languages only."""
-        known = pack.languages if pack else self.base.languages
+        pack = self._pack(side)
+        known = pack.languages if pack else languages_of(self.base, side)
         if language not in known:
             raise LanguageError(
                 f"language {language!r} is not known here as {side}{nearest(language, known) or ';'} known: "
                 f"{', '.join(known)}. Compose the base with a pack for it, or with none where it is one of the base's."
             )
+
+    def _pack(self, side: Side) -> Pack | None:
+        return self.source if side == "source" else self.target

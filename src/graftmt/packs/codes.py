@@ -10,7 +10,7 @@ from torch import Tensor
 from graftmt.base import Base
 from graftmt.errors import ConfigError
 from graftmt.packs.archive import is_pack
-from graftmt.packs.pack import has_own_codes
+from graftmt.packs.components.language_code import WEIGHT, code_of
 from graftmt.packs.storage import load_pack
 
 
@@ -22,19 +22,19 @@ def nearest_code(language: str, model: Path, base: Base) -> str:
     """
     if is_pack(model):
         pack = load_pack(model)
-        own = pack.side == "target" and has_own_codes(pack.recipe, pack.side, pack.tokenizer.code_placement)
+        own = pack.side == "target" and code_of(pack.recipe).is_own(pack.side, pack.tokenizer.layout.placement(pack.side))
         if language not in pack.languages or not own:
             raise ConfigError(f"the pack {model} has no learned code of {language!r}; give a target pack that has, or a base.")
         if pack.base != base.fingerprint:
             raise ConfigError(f"the pack {model} is of another base, whose codes cannot be compared with this one's.")
-        wanted = pack.parameters["code.weight"][pack.languages.index(language)].detach()
-        return _closest(wanted, base, base.languages)
+        wanted = pack.parameters[WEIGHT][pack.languages.index(language)].detach()
+        return _closest(wanted, base, base.target_languages)
     other = Base.load(model)
-    if language not in other.languages:
-        raise ConfigError(f"the base {model} does not know {language!r}; it knows {', '.join(other.languages)}.")
-    shared = [name for name in base.languages if name in other.languages]
+    if language not in other.target_languages:
+        raise ConfigError(f"the base {model} does not know {language!r}; it knows {', '.join(other.target_languages)}.")
+    shared = [name for name in base.target_languages if name in other.target_languages]
     if not shared:
-        raise ConfigError(f"the base {model} has none of this base's languages, {', '.join(base.languages)}.")
+        raise ConfigError(f"the base {model} has none of this base's languages, {', '.join(base.target_languages)}.")
     return _closest(_codes(other, [language])[0], other, shared)
 
 
@@ -45,6 +45,9 @@ def _closest(wanted: Tensor, base: Base, languages: list[str] | tuple[str, ...])
 
 def _codes(base: Base, languages: list[str] | tuple[str, ...]) -> Tensor:
     """(languages, D): the rows that are written for a target language."""
-    embedding = base.model.source_embedding if base.tokenizer.code_placement == "source" else base.model.target_embedding
-    rows = [base.tokenizer.vocabulary.code(language) for language in languages]
+    matrix = base.tokenizer.layout.code_matrix("target")
+    if matrix is None:
+        raise ConfigError("this base writes no language codes, so that none can be compared; leave code:proxy:nearest out.")
+    embedding = base.model.source_embedding if matrix == "source" else base.model.target_embedding
+    rows = [base.tokenizer.side(matrix).code(language) for language in languages]
     return embedding.weight.detach()[rows].float().cpu()

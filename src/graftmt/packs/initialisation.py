@@ -14,10 +14,8 @@ import torch
 from torch import Tensor
 
 from graftmt.errors import ConfigError, nearest
-from graftmt.text import PADDING_ID, Subwords, Tokenizer, Vocabulary, code_symbol
-from graftmt.text.segments import BOUNDARY
-from graftmt.text.subwords import BYTES, MARKERS, UNKNOWN
-from graftmt.text.vocabulary import FIRST_PIECE_ID
+from graftmt.text import Symbols, Text, code_symbol
+from graftmt.text.protocol import BOUNDARY, BYTES
 
 InitialisationMethod = Literal["overlap", "random", "pieces", "alignment"]
 Translations = Mapping[str, Mapping[str, float]]  # symbol → base symbol → weight
@@ -31,8 +29,8 @@ class Initialised:
 
 
 def initialise(
-    vocabulary: Vocabulary,
-    base: Tokenizer,
+    vocabulary: Symbols,
+    base: Text,
     base_weight: Tensor,
     *,
     method: InitialisationMethod,
@@ -43,29 +41,33 @@ def initialise(
 ) -> Initialised:
     """A matrix for the first `rows` symbols of a pack's vocabulary (default: all), started from the base's (V, D).
 
-    A row the base has too is copied; of the others, "pieces" averages what the base's subwords make of the symbol and
-    "alignment" the base rows that translate it. "random" copies nothing but language codes, and of these not the
-    languages in `trained_codes`: the paper decodes with the base's codes where the pack's matrix starts from noise.
+    `base` is the base's text of the same matrix. A row that it has too is copied; of the others, "pieces" averages what the
+    base's subwords make of the symbol and "alignment" the base rows that translate it. "random" copies nothing but language
+    codes, and of these not the languages in `trained_codes`: the paper decodes with the base's codes where the pack's matrix
+    starts from noise.
     """
     rows = len(vocabulary) if rows is None else rows
     _check(vocabulary, base, base_weight, method, rows, translations)
     known = _BaseRows(base, base_weight.detach().to("cpu", torch.float32))
+    starts_from_padding = base.layout.decoder_start == "padding"
     # All of them, also those to be overwritten or left out: noise depends on the seed and the vocabulary's size only.
     noise = torch.randn(len(vocabulary), base_weight.shape[1], generator=torch.Generator().manual_seed(seed))
     weight = noise[:rows] * base_weight.shape[1] ** -0.5
     trained = {code_symbol(language) for language in trained_codes}
+    symbols, pieces = vocabulary.symbols, set(vocabulary.piece_rows)
+    codes = {vocabulary.code(language) for language in vocabulary.languages}
 
     def starts(row: int) -> Iterator[tuple[str, Tensor | None]]:
         """What the row can start from, best first; None where a rule has nothing to offer."""
-        symbol = vocabulary.symbol(row)
-        is_code = row >= vocabulary.first_code_id
-        if row == PADDING_ID:
-            yield "padding", torch.zeros_like(weight[row])
+        symbol, is_piece = symbols[row], row in pieces
+        if row == vocabulary.padding_id:
+            # A decoder that starts from padding reads it, and must find there what it knows.
+            yield "padding", known.same(symbol, False) if starts_from_padding else torch.zeros_like(weight[row])
         if method != "random":
-            yield "overlap", known.same(symbol)
-        elif is_code and symbol not in trained:
-            yield "base code", known.same(symbol)
-        if row >= FIRST_PIECE_ID and not is_code:  # only pieces are text
+            yield "overlap", known.same(symbol, is_piece)
+        elif row in codes and symbol not in trained:
+            yield "base code", known.same(symbol, is_piece)
+        if is_piece:
             if method == "alignment":
                 yield "alignment", known.weighted((translations or {}).get(symbol, {}))
             if method in ("alignment", "pieces"):
@@ -83,19 +85,21 @@ def initialise(
 class _BaseRows:
     """The base's matrix, (V, D), asked by symbol."""
 
-    def __init__(self, base: Tokenizer, weight: Tensor) -> None:
-        self.subwords = base.subwords
+    def __init__(self, base: Text, weight: Tensor) -> None:
+        self.base = base
         self.weight = weight
         # A matrix may lack the code rows, or be padded beyond the vocabulary.
-        self.row_of = {symbol: row for row, symbol in enumerate(base.vocabulary.symbols[: len(weight)])}
+        self.row_of = {symbol: row for row, symbol in enumerate(base.symbols[: len(weight)])}
+        self.pieces = set(base.piece_rows)
 
-    def same(self, symbol: str) -> Tensor | None:
+    def same(self, symbol: str, is_piece: bool) -> Tensor | None:
+        """The row of this name, where it is the same sort of thing: a piece "<s>" is not the symbol."""
         row = self.row_of.get(symbol)
-        return None if row is None else self.weight[row]
+        return None if row is None or (row in self.pieces) != is_piece else self.weight[row]
 
     def spelled(self, piece: str) -> Tensor | None:
         """From the base's own pieces for it, where they spell at least half of it: a letter or two of a word say nothing."""
-        parts = split(piece, self.subwords)
+        parts = self.base.spell(piece)
         characters = sum(1 if part in BYTES else len(part.removeprefix(BOUNDARY)) for part in parts)
         return self.weighted(Counter(parts)) if 2 * characters >= len(piece.removeprefix(BOUNDARY)) else None
 
@@ -115,23 +119,7 @@ class _BaseRows:
         return result
 
 
-def split(piece: str, subwords: Subwords) -> list[str]:
-    """What another vocabulary's piece is made of here: no <unk>, no bare boundary, bytes only where there is nothing else.
-
-    A piece that starts with ▁ begins a word; another one is inside a word, and so are all its parts.
-    """
-    if piece in BYTES:  # half a character, not the text "<0xCE>"
-        return []
-    if piece.startswith(BOUNDARY):
-        parts = subwords.encode_word(piece.removeprefix(BOUNDARY)) if piece != BOUNDARY else []
-    else:
-        # After a literal ▁, which is always a segment by itself, BPE sees the piece without a boundary.
-        parts = subwords.encode_word(BOUNDARY + piece)[len(subwords.encode_word(BOUNDARY)) :]
-    parts = [part for part in parts if part not in (BOUNDARY, UNKNOWN, *MARKERS)]
-    return [part for part in parts if part not in BYTES] or parts
-
-
-def _check(vocabulary: Vocabulary, base: Tokenizer, base_weight: Tensor, method: str, rows: int, translations: object) -> None:
+def _check(vocabulary: Symbols, base: Text, base_weight: Tensor, method: str, rows: int, translations: object) -> None:
     if method not in get_args(InitialisationMethod):
         hint = nearest(method, get_args(InitialisationMethod))
         raise ConfigError(f"initialisation: got {method!r}, expected {', '.join(get_args(InitialisationMethod))}{hint}")
@@ -139,8 +127,10 @@ def _check(vocabulary: Vocabulary, base: Tokenizer, base_weight: Tensor, method:
         raise ConfigError("initialisation 'alignment' needs translations, which need line pairs with a language of the base.")
     if not 0 <= rows <= len(vocabulary):
         raise ConfigError(f"initialisation: got {rows} rows, expected at most the vocabulary's {len(vocabulary)}.")
-    if base_weight.dim() != 2 or len(base_weight) < base.vocabulary.first_code_id:
+    codes = {base.code(language) for language in base.languages}
+    needed = next((row + 1 for row in reversed(range(len(base))) if row not in codes), 0)
+    if base_weight.dim() != 2 or len(base_weight) < needed:
         raise ConfigError(
             f"initialisation: the base's matrix is {tuple(base_weight.shape)}, expected a row for each of its vocabulary's "
-            f"{base.vocabulary.first_code_id} symbols (codes may be missing); give the matrix that belongs to this tokenizer."
+            f"{needed} symbols (codes may be missing); give the matrix that belongs to this tokenizer."
         )

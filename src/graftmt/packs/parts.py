@@ -1,95 +1,92 @@
-"""What a recipe means for an architecture: which of the base's parameters a pack has its own value of, what it adds, and the
-name and shape of every tensor. Layer 3."""
+"""What a recipe means for an architecture: the name and shape of every tensor of a pack. Layer 3."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
 
 from graftmt.errors import ConfigError
 from graftmt.model import ModelConfig, Transformer
-from graftmt.packs.recipe import Adapters, Layers, Recipe, Stack, TunedLayers
-
-Side = Literal["source", "target"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdapterPart:
-    dim: int
-    parallel: bool
+from graftmt.packs.component import Component, Shape, Side, Stack
+from graftmt.packs.recipe import Recipe
+from graftmt.text import CodePlacement
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
-    """What a pack has besides its embeddings; layers are counted from 0 here."""
+class Setting:
+    """A recipe at its place: the architecture, the side and the vocabulary that it is for."""
 
-    encoder_adapters: dict[int, AdapterPart]
-    decoder_adapters: dict[int, AdapterPart]
-    replaced: tuple[str, ...]
-    """The base's parameters that the pack has its own value of: names of `Transformer.named_parameters()`, in that order."""
-    tied: bool
+    recipe: Recipe
+    config: ModelConfig
+    side: Side
+    rows: int = 0
+    """Rows of the pack's embedding matrix."""
+    languages: int = 1
+    """How many the pack is for."""
+    code_placement: CodePlacement = "source"
 
+    @cached_property
+    def tuned(self) -> dict[tuple[Stack, int], Component]:
+        """The layers, counted from 0, that the pack has its own copy of, and the components that say so."""
+        found: dict[tuple[Stack, int], Component] = {}
+        for component in self.recipe.components:
+            for layer in sorted(component.tuned_layers(self.config)):
+                found.setdefault(layer, component)
+        return found
 
-def resolve(recipe: Recipe, config: ModelConfig, side: Side) -> Parts:
-    """Checks that the architecture has what the recipe names, and that it belongs to this side's language."""
-    if recipe.scoped:
-        _check_scopes(recipe, config)
-    if side == "source":
-        _check_source(recipe)
-    tuned = {(part.stack, index) for part in recipe.layers for index in _indices(part, config)}
-    adapters: dict[Stack, dict[int, AdapterPart]] = {"encoder": {}, "decoder": {}}
-    for part in recipe.adapters:
-        for index in _indices(part, config):
-            if (part.stack, index) in tuned:
-                if part.layers == "all":
-                    continue  # row 34: dec-last-layer + adapters-all(90) is 7.36M with 11 adapters, not 12
+    def check(self) -> None:
+        """That the architecture has what the recipe names, and that it belongs to this side's language."""
+        for component in self.recipe.components:
+            if problem := component.side_problem(self.side):
+                other = "target" if self.side == "source" else "source"
                 raise ConfigError(
-                    f"recipe {str(recipe)!r}: {part} is on {part.stack} layer {index + 1}, which the pack tunes as a whole; "
-                    "leave out one of the two."
+                    f"recipe {str(self.recipe)!r}: {component} cannot be part of a {self.side} pack, for {problem}. "
+                    f"Leave it out, or make a {other} pack."
                 )
-            if index in adapters[part.stack]:
-                what = f"{part} is a second adapter on {part.stack} layer {index + 1}; a pack has one a layer."
-                raise ConfigError(f"recipe {str(recipe)!r}: {what}")
-            adapters[part.stack][index] = AdapterPart(dim=part.dim, parallel=part.parallel)
-    if recipe.adapters and not any(adapters.values()):
-        raise ConfigError(f"recipe {str(recipe)!r}: every layer is tuned as a whole, which leaves none for adapters.")
-    return Parts(
-        encoder_adapters=dict(sorted(adapters["encoder"].items())),
-        decoder_adapters=dict(sorted(adapters["decoder"].items())),
-        replaced=tuple(
-            parameter.name
-            for parameter in base_parameters(config)
-            if (parameter.stack, parameter.layer) in tuned
-            or (parameter.kind == "norm" and parameter.stack in recipe.norms)
-            or (parameter.kind == "bias" and parameter.stack in recipe.biases)
-        ),
-        tied=recipe.tied,
-    )
+        for component in self.recipe.components:
+            component.check(self)
 
 
-def tensor_shapes(parts: Parts, config: ModelConfig, *, side: Side, rows: int, codes: int) -> dict[str, tuple[int, ...]]:
-    """Every tensor of a pack. `rows` are those of the embedding matrix; learned `codes` have a matrix of their own."""
-    dim = config.model_dim
-    shapes: dict[str, tuple[int, ...]] = {"embedding.weight": (rows, dim)}
-    if side == "target" and not parts.tied:
-        shapes["output.weight"] = (rows, dim)
-    if side == "target" and config.output_bias:
-        shapes["output.bias"] = (rows,)
-    if codes:
-        shapes["code.weight"] = (codes, dim)
-    replaced = set(parts.replaced)
-    shapes |= {parameter.name: parameter.shape for parameter in base_parameters(config) if parameter.name in replaced}
-    for stack, adapters in (("encoder", parts.encoder_adapters), ("decoder", parts.decoder_adapters)):
-        for index, adapter in adapters.items():
-            own: dict[str, tuple[int, ...]] = {} if adapter.parallel else {"norm.weight": (dim,), "norm.bias": (dim,)}
-            own |= {"down.weight": (adapter.dim, dim), "down.bias": (adapter.dim,)}
-            own |= {"up.weight": (dim, adapter.dim), "up.bias": (dim,)}
-            shapes |= {f"{stack}.adapters.{index}.{name}": shape for name, shape in own.items()}
-    return shapes
+class OwnTensor(NamedTuple):
+    """A tensor of a pack, and the component it belongs to."""
+
+    shape: Shape
+    component: Component
+
+
+def own_tensors(setting: Setting) -> dict[str, OwnTensor]:
+    """Every tensor of a pack, in the order in which first values are drawn. Raises where the recipe does not fit."""
+    setting.check()
+    numbers = {parameter.name: number for number, parameter in enumerate(base_parameters(setting.config))}
+    found: dict[str, OwnTensor] = {}
+    for component in setting.recipe.components:
+        for name, shape in component.shapes(setting).items():
+            known = found.setdefault(name, OwnTensor(shape, component))
+            assert known.shape == shape, f"{name} has two shapes, of {known.component} and of {component}"
+
+    def place(name: str) -> tuple[int, ...]:
+        return (REPLACED, numbers[name]) if name in numbers else found[name].component.order(name)
+
+    return {name: found[name] for name in sorted(found, key=place)}  # a stable sort: otherwise as the components have them
+
+
+REPLACED = 10
+"""Where parameters that stand in the base's place come in `Component.order`; among themselves in the base's order."""
+
+
+def tensor_shapes(setting: Setting) -> dict[str, Shape]:
+    return {name: tensor.shape for name, tensor in own_tensors(setting).items()}
+
+
+def shapes_of_vocabulary(recipe: Recipe, config: ModelConfig, *, side: Side, rows: int, languages: int = 1) -> dict[str, Shape]:
+    """The tensors of a pack whose vocabulary has so many rows in all, those of its own language codes included."""
+    setting = Setting(recipe=recipe, config=config, side=side, languages=languages)
+    codes = sum(component.code_rows(setting) for component in recipe.components)
+    return tensor_shapes(Setting(recipe=recipe, config=config, side=side, languages=languages, rows=rows - codes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,12 +94,12 @@ class BaseParameter:
     """One parameter of a base's encoder or decoder."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: Shape
     stack: Stack
     layer: int | None
     """None for the last norm of a pre-norm stack, which belongs to no layer."""
     kind: Literal["norm", "bias", "weight"]
-    """norm: weight or bias of a layer norm; bias: of a linear map."""
+    """norm: weight or bias of a layer norm; bias, weight: of a linear map."""
 
 
 @lru_cache(maxsize=32)
@@ -126,42 +123,3 @@ def base_parameters(config: ModelConfig) -> tuple[BaseParameter, ...]:
                 )
             )
     return tuple(result)
-
-
-def _indices(part: Adapters | TunedLayers, config: ModelConfig) -> tuple[int, ...]:
-    """Its layers, from 0."""
-    count = config.encoder_layers if part.stack == "encoder" else config.decoder_layers
-    places: dict[Layers, tuple[int, ...]] = {"first": (0,), "last": (count - 1,), "all": tuple(range(count))}
-    if isinstance(part.layers, str):
-        return places[part.layers]
-    if part.layers[-1] > count:
-        raise ConfigError(f"{part}: the base's {part.stack} has no layer {part.layers[-1]}; expected 1 to {count}.")
-    return tuple(number - 1 for number in part.layers)
-
-
-def _check_scopes(recipe: Recipe, config: ModelConfig) -> None:
-    """Without its scoped components a recipe must be a part of what it is with them."""
-    for layers in recipe.layers:
-        for adapters in recipe.adapters:
-            same = layers.stack == adapters.stack and set(_indices(layers, config)) & set(_indices(adapters, config))
-            if same and layers.scoped and not adapters.scoped:
-                raise ConfigError(
-                    f"recipe {str(recipe)!r}: {layers} takes the place of an adapter of {adapters} in some directions only; "
-                    f"leave the layer out of the adapters, or write {adapters}@trained."
-                )
-
-
-def _check_source(recipe: Recipe) -> None:
-    """A source language has the encoder; decoder and output belong to the language that is translated into."""
-    named: list[Adapters | TunedLayers] = [*recipe.layers, *recipe.adapters]
-    decoder = [str(part) for part in named if part.stack == "decoder"]
-    decoder += ["dec-norm"] * ("decoder" in recipe.norms) + ["dec-biases"] * ("decoder" in recipe.biases)
-    reasons = [(name, "the decoder belongs to the target language") for name in decoder]
-    if not recipe.tied:
-        reasons.append(("non-tied", "the output projection belongs to the target language"))
-    if reasons:
-        name, reason = reasons[0]
-        raise ConfigError(
-            f"recipe {str(recipe)!r}: {name} cannot be part of a source pack, for {reason}. "
-            "Leave it out (adapters-all is enc-adapters-all on this side), or make a target pack."
-        )

@@ -1,6 +1,6 @@
-"""Packs on disk: a folder, or the same four files in one archive that can be sent around. Layer 3.
+"""Packs on disk: a folder, or the same files in one archive that can be sent around. Layer 3.
 
-`pack.json`, `pack.safetensors`, `subwords.model` and a `README.md` for people. Written atomically; read with every check
+`pack.json`, `pack.safetensors`, the files of its text and a `README.md` for people. Written atomically; read with every check
 that can be made without the base, whose fingerprint is compared when a composition is made.
 """
 
@@ -24,15 +24,18 @@ from graftmt.documents import LARGEST_DOCUMENT, check_fields, parse_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_file, atomic_folder
 from graftmt.model import ModelConfig
-from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, SUBWORDS, TENSORS, open_pack
+from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, TENSORS, open_pack
 from graftmt.packs.card import PackCard, pack_card
-from graftmt.packs.pack import Pack, has_own_codes
-from graftmt.packs.parts import resolve, tensor_shapes
-from graftmt.packs.recipe import SCOPED, Recipe
+from graftmt.packs.component import SCOPED, Side
+from graftmt.packs.notation import UnknownComponentError
+from graftmt.packs.pack import Pack
+from graftmt.packs.parts import Setting, tensor_shapes
+from graftmt.packs.recipe import Recipe
+from graftmt.packs.registry import packages_of
 from graftmt.places import PACK, check_file
 from graftmt.tensor_files import TensorFile, hash_tensors
-from graftmt.text import Subwords, Tokenizer, check_language_names, tokenizer_fingerprint
-from graftmt.text.subwords import LARGEST_MODEL
+from graftmt.text import CodePlacement, Text, check_language_names
+from graftmt.text.stored import StoredText, TextDocument, describe, files_to_store
 
 FORMAT = 2
 """Raised when the files' meaning changes; a reader refuses a newer one and keeps reading the older ones.
@@ -50,7 +53,7 @@ class _Required(TypedDict):
     side: Literal["source", "target"]
     languages: list[str]
     recipe: str
-    code_placement: Literal["source", "decoder"]
+    code_placement: CodePlacement
     codes: list[str]
     architecture: dict[str, Any]
     card: PackCard
@@ -65,6 +68,10 @@ class PackDocument(_Required, total=False):
     parameters: int
     bytes: int
     dtype: Literal["fp32", "bf16", "fp16"]
+    packages: list[str]
+    """Those besides graftmt whose components the recipe has; only where there are any."""
+    text: TextDocument
+    """Where the text is not of our own kind."""
 
 
 def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str = "fp32") -> str:
@@ -78,7 +85,7 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
     digest = _begun(pack.side, pack.languages, pack.recipe, pack.base, pack.tokenizer.fingerprint, _scope(pack))
     hash_tensors(digest, tensors)
     mark = digest.hexdigest()
-    data = safetensors_torch.save(tensors)
+    data, text_files = safetensors_torch.save(tensors), files_to_store(pack.tokenizer)
     scope = {"partners": list(pack.partners), "few": list(pack.few)} if pack.recipe.scoped else {}
     document = {
         "kind": "pack",
@@ -88,22 +95,24 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
         "side": pack.side,
         "languages": list(pack.languages),
         "recipe": str(pack.recipe),
-        "code_placement": pack.tokenizer.code_placement,
-        "codes": list(pack.tokenizer.languages),
+        **_text_fields(pack.tokenizer, pack.side),
+        **describe(pack.tokenizer),
         **scope,
         "rows": len(pack.tokenizer),
         "parameters": pack.size,
-        "bytes": len(data) + len(pack.tokenizer.subwords.model_bytes),
+        "bytes": len(data) + sum(map(len, text_files.values())),
         "dtype": dtype,
         "architecture": to_mapping(config),
+        **({"packages": packages} if (packages := packages_of(pack.recipe)) else {}),
         "card": {key: value for key, value in pack.card.items() if key not in scope},
     }
     files = {
         DOCUMENT: (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode(),
         TENSORS: data,
-        SUBWORDS: pack.tokenizer.subwords.model_bytes,
+        **text_files,
         CARD: pack_card(document).encode(),
     }
+    _parse_document(path, files[DOCUMENT])  # what could not be read again is not written
     if path.suffix == ARCHIVE:
         with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
             for name, content in files.items():
@@ -120,13 +129,14 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
 def load_pack(path: str | Path, *, device: str | torch.device = "cpu", dtype: str = "fp32") -> Pack:
     """Reads a pack's folder or archive and checks that it is whole and unchanged.
 
-    Sizes are compared before memory is taken for them, and the fingerprint before the subword model is opened.
+    Sizes are compared before memory is taken for them, and the fingerprint before the files of the text are opened.
     """
     path, precision = Path(path), named_dtype(dtype)
     with open_pack(path) as files:
         document = _parse_document(path, files.read(DOCUMENT, LARGEST_DOCUMENT))
         recipe, config = _recipe_of(path, document), _architecture_of(path, document)
-        subwords = files.read(SUBWORDS, LARGEST_MODEL)
+        stored = StoredText.of(document, document["codes"])
+        text_files = {name: files.read(name, stored.kind.largest_file) for name in stored.names}
         file = TensorFile(*files.open(TENSORS), f"{path}: {TENSORS}")
         rows = _check_tensors(file, document, recipe, config)
         partners, few = scope_of(document)
@@ -135,18 +145,21 @@ def load_pack(path: str | Path, *, device: str | torch.device = "cpu", dtype: st
             document["languages"],
             recipe,
             document["base"],
-            tokenizer_fingerprint(subwords, document["codes"], document["code_placement"]),
+            stored.fingerprint(text_files),
             None if document["format"] == 1 else (partners, few),
         )
         tensors = dict(file.weights(digest))
     if digest.hexdigest() != document["fingerprint"]:
         raise CheckpointError(
-            f"{path}: {TENSORS}, {SUBWORDS} and {DOCUMENT} do not have the fingerprint {document['fingerprint'][:16]}… of "
-            f"{DOCUMENT}; the pack was changed or damaged after it was made. {AGAIN}"
+            f"{path}: {', '.join([TENSORS, *text_files])} and {DOCUMENT} do not have the fingerprint "
+            f"{document['fingerprint'][:16]}… of {DOCUMENT}; the pack was changed or damaged after it was made. {AGAIN}"
         )
-    tokenizer = Tokenizer(Subwords(subwords, f"{path}/{SUBWORDS}"), document["codes"], document["code_placement"])
+    tokenizer = stored.text(text_files, str(path))
     if len(tokenizer) != rows:
         raise CheckpointError(f"{path}: its vocabulary has {len(tokenizer)} rows, and embedding.weight {rows}. {AGAIN}")
+    for key, value in _text_fields(tokenizer, document["side"]).items():
+        if document[key] != value:
+            raise CheckpointError(f"{path}: {DOCUMENT} says {key} {document[key]}, and the files of its text {value}. {AGAIN}")
     pack = Pack(
         side=document["side"],
         languages=tuple(document["languages"]),
@@ -158,10 +171,16 @@ def load_pack(path: str | Path, *, device: str | torch.device = "cpu", dtype: st
         few=few,
         card=document["card"],
         fingerprint=document["fingerprint"],
+        architecture=config,
     )
     # In the recipe's order: a file has them in any, and the sum of a gradient's norm depends on it.
     pack.parameters |= {name: nn.Parameter(tensors[name]) for name in pack.expected_shapes(config)}
     return pack.to(device, precision)
+
+
+def _text_fields(text: Text, side: Side) -> dict[str, Any]:
+    """What pack.json says of any text."""
+    return {"code_placement": text.layout.placement(side), "codes": list(text.languages)}
 
 
 def read_pack_document(path: str | Path) -> dict[str, Any]:
@@ -269,6 +288,12 @@ def _check_pack(document: Mapping[str, Any]) -> None:
 def _recipe_of(path: Path, document: Mapping[str, Any]) -> Recipe:
     try:
         return Recipe.parse(document["recipe"])
+    except UnknownComponentError as error:
+        needed = ", ".join(document.get("packages", ()))
+        hint = f"it was made with {needed}: install that" if needed else "upgrade graftmt, or install the package that has it"
+        raise CheckpointError(
+            f"{path}: its recipe {document['recipe']!r} has {error.component!r}, a component not installed here; {hint}."
+        ) from None
     except ConfigError as error:
         raise CheckpointError(f"{path}: {DOCUMENT} is damaged: {error}") from None
 
@@ -284,7 +309,13 @@ def _check_tensors(file: TensorFile, document: Mapping[str, Any], recipe: Recipe
     """Exactly the tensors that recipe and architecture call for; returns the rows, which the vocabulary must have too."""
     side, matrix = document["side"], file.tensors.get("embedding.weight")
     rows = matrix.shape[0] if matrix is not None and matrix.shape else 0
-    codes = len(document["languages"]) if has_own_codes(recipe, side, document["code_placement"]) else 0
-    expected = tensor_shapes(resolve(recipe, config, side), config, side=side, rows=rows, codes=codes)
-    file.check(expected, f"the recipe {str(recipe)!r}")
+    setting = Setting(
+        recipe=recipe,
+        config=config,
+        side=side,
+        rows=rows,
+        languages=len(document["languages"]),
+        code_placement=document["code_placement"],
+    )
+    file.check(tensor_shapes(setting), f"the recipe {str(recipe)!r}")
     return rows

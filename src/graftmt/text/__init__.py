@@ -1,32 +1,42 @@
 """Strings ↔ rows: casing, segments, subwords, vocabularies, language codes. Layer 1; knows nothing of tensors.
 
-`train_subwords` learns a `Subwords`; a `Tokenizer` adds languages to it and is what the other folders use.
+`protocol` says what a model needs of a text, `kinds` has the kinds of text that there are, `codec` puts a language's text and
+codes together. `Tokenizer` is our own kind; `train_subwords` learns the `Subwords` it is made of.
 """
 
 from __future__ import annotations
 
-from graftmt.text.codec import Codec
+from graftmt.text.codec import Codec, TextCodec
 from graftmt.text.languages import check_language_names
+from graftmt.text.layout import CodePlacement, Layout
 from graftmt.text.learning import train_subwords
-from graftmt.text.subwords import Subwords, normalise, read_model
-from graftmt.text.tokenizer import CodePlacement, PieceCounts, Tokenizer, tokenizer_fingerprint
-from graftmt.text.vocabulary import BEGINNING_ID, END_ID, PADDING_ID, UNKNOWN_ID, Vocabulary, code_symbol
+from graftmt.text.protocol import BaseText, PieceCounts, Pieces, SharedText, Symbols, Text, code_symbol, languages_of, pieces_of
+from graftmt.text.subwords import Subwords, normalise
+from graftmt.text.tokenizer import Tokenizer
+from graftmt.text.vocabulary import BEGINNING_ID, END_ID, PADDING_ID, UNKNOWN_ID, Vocabulary
 
 __all__ = [
     "BEGINNING_ID",
     "END_ID",
     "PADDING_ID",
     "UNKNOWN_ID",
+    "BaseText",
     "CodePlacement",
     "Codec",
+    "Layout",
     "PieceCounts",
+    "Pieces",
+    "SharedText",
     "Subwords",
+    "Symbols",
+    "Text",
+    "TextCodec",
     "Tokenizer",
     "Vocabulary",
     "check_language_names",
     "code_symbol",
+    "languages_of",
     "normalise",
-    "read_model",
-    "tokenizer_fingerprint",
+    "pieces_of",
     "train_subwords",
 ]

@@ -14,7 +14,8 @@ import sentencepiece
 
 from graftmt.errors import ConfigError, DataError
 from graftmt.text.casing import lowercase
-from graftmt.text.segments import BOUNDARY, Segmenter
+from graftmt.text.protocol import BOUNDARY
+from graftmt.text.segments import Segmenter
 from graftmt.text.subwords import Subwords
 
 # SentencePiece drops NUL and uses ▅ for itself, so it would learn neither.

@@ -11,8 +11,7 @@ import unicodedata
 from collections.abc import Container
 
 from graftmt.text.casing import CharacterTable, lowercase, split_case
-
-BOUNDARY = "▁"  # U+2581, SentencePiece's word boundary
+from graftmt.text.protocol import BOUNDARY
 
 # Every character becomes one class symbol, and a regular expression over these symbols finds the segments.
 _ALONE = "x"  # a segment by itself

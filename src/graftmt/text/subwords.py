@@ -6,9 +6,9 @@ Layer 1, above `segments` and `casing`; `learning` trains the models, `vocabular
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import sentencepiece
 
@@ -16,13 +16,16 @@ from graftmt.documents import read_limited
 from graftmt.errors import DataError
 from graftmt.files import atomic_file
 from graftmt.text.casing import TITLE_MARKER, UPPER_MARKER, apply_marker, lowercase, marker_for
-from graftmt.text.segments import BOUNDARY, Segmenter
+from graftmt.text.protocol import BOUNDARY, BYTES, UNKNOWN
+from graftmt.text.segments import Segmenter
 
-UNKNOWN = "<unk>"
+if TYPE_CHECKING:
+    from graftmt.text.layout import CodePlacement
+    from graftmt.text.tokenizer import Tokenizer
+
 UNKNOWN_SURFACE = "⁇"
 ESCAPE_MARKER = "<E>"
 MARKERS = (UPPER_MARKER, TITLE_MARKER, ESCAPE_MARKER)
-BYTES = {f"<0x{value:02X}>": value for value in range(256)}
 
 # Words and segments repeat, so almost every one is found in a dictionary. A full cache is emptied, which is simpler
 # than a least-recently-used order and costs one slow stretch per 250,000 different words.
@@ -129,6 +132,27 @@ class Subwords:
         if marker := marker_for(character):
             pieces.append(marker)
         return pieces
+
+    def spell(self, piece: str) -> list[str]:
+        """What another vocabulary's piece is made of here: no <unk>, no bare boundary, bytes only where there is nothing else.
+
+        A piece that starts with ▁ begins a word; another one is inside a word, and so are all its parts.
+        """
+        if piece in BYTES:  # half a character, not the text "<0xCE>"
+            return []
+        if piece.startswith(BOUNDARY):
+            parts = self.encode_word(piece.removeprefix(BOUNDARY)) if piece != BOUNDARY else []
+        else:
+            # After a literal ▁, which is always a segment by itself, BPE sees the piece without a boundary.
+            parts = self.encode_word(BOUNDARY + piece)[len(self.encode_word(BOUNDARY)) :]
+        parts = [part for part in parts if part not in (BOUNDARY, UNKNOWN, *MARKERS)]
+        return [part for part in parts if part not in BYTES] or parts
+
+    def with_codes(self, languages: Sequence[str], placement: CodePlacement) -> Tokenizer:
+        """These subwords as a text: with rows, and with codes for these languages."""
+        from graftmt.text.tokenizer import Tokenizer  # which is made of subwords
+
+        return Tokenizer(self, languages, placement)
 
     def decode(self, pieces: Iterable[str]) -> str:
         """The text of any sequence of pieces, also one that `encode` would never write.

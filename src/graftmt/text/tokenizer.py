@@ -1,6 +1,6 @@
-"""The tokenizer: text ↔ rows, and where language codes go. What the rest of the package uses of `text/`.
+"""The tokenizer: subwords with rows and language codes, the first kind of text (`protocol.Text` and `BaseText` in one).
 
-Layer 1, the top of `text/`.
+Layer 1, above `subwords` and `vocabulary`.
 """
 
 from __future__ import annotations
@@ -8,33 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, get_args
 
 from graftmt.errors import ConfigError, nearest
-from graftmt.text.subwords import BYTES, CACHED_LENGTH, UNKNOWN, Subwords, remember
+from graftmt.text.codec import TextCodec
+from graftmt.text.layout import LAYOUTS, CodePlacement, Layout, Side
+from graftmt.text.protocol import BYTES, UNKNOWN, PieceCounts
+from graftmt.text.subwords import CACHED_LENGTH, Subwords, remember
 from graftmt.text.vocabulary import BEGINNING_ID, END_ID, PADDING_ID, UNKNOWN_ID, Vocabulary
 
-CodePlacement = Literal["source", "decoder"]
+KIND = "inline-cased-bpe"
+FILE = "subwords.model"
 _FORMAT = 1  # rises when the same text and model would give other ids
-
-
-@dataclass(frozen=True, kw_only=True)
-class PieceCounts:
-    """How a text fares under a vocabulary."""
-
-    lines: int
-    pieces: int
-    unknown: int
-    bytes: int
-
-    @property
-    def unknown_rate(self) -> float:
-        return self.unknown / self.pieces if self.pieces else 0.0
-
-    @property
-    def byte_rate(self) -> float:
-        return self.bytes / self.pieces if self.pieces else 0.0
 
 
 class Tokenizer:
@@ -42,13 +27,16 @@ class Tokenizer:
 
     Placement "source" is the paper's: source = <lang:target> tokens </s>, the decoder starts from </s>.
     Placement "decoder" is M2M-100's and NLLB's: source = <lang:source> tokens </s>, the decoder starts from
-    </s> <lang:target>.
+    </s> <lang:target>. With "none" no codes are written.
     """
+
+    kind = KIND
+    padding_id, end_id, unknown_id, beginning_id = PADDING_ID, END_ID, UNKNOWN_ID, BEGINNING_ID
 
     def __init__(self, subwords: Subwords, languages: Sequence[str], code_placement: CodePlacement = "source") -> None:
         if code_placement not in get_args(CodePlacement):
             hint = nearest(code_placement, get_args(CodePlacement))
-            raise ConfigError(f"code_placement: got {code_placement!r}, expected 'source' or 'decoder'{hint}")
+            raise ConfigError(f"code_placement: got {code_placement!r}, expected {', '.join(LAYOUTS)}{hint}")
         self.subwords = subwords
         self.vocabulary = Vocabulary(subwords.pieces, languages)
         self.code_placement: CodePlacement = code_placement
@@ -57,12 +45,33 @@ class Tokenizer:
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[Subwords, tuple[str, ...], CodePlacement]]:
         return type(self), (self.subwords, self.languages, self.code_placement)
 
+    # Rows
+
     def __len__(self) -> int:
         return len(self.vocabulary)
 
     @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.vocabulary.symbols
+
+    @property
+    def piece_rows(self) -> range:
+        return self.vocabulary.piece_rows
+
+    @property
     def languages(self) -> tuple[str, ...]:
         return self.vocabulary.languages
+
+    def code(self, language: str) -> int:
+        return self.vocabulary.code(language)
+
+    @property
+    def forbidden(self) -> list[int]:
+        """Rows that no translation has: beginning, padding, <unk> (never useful to a reader), language codes."""
+        codes = range(self.vocabulary.first_code_id, len(self.vocabulary))
+        return [BEGINNING_ID, PADDING_ID, UNKNOWN_ID, *codes]
+
+    # Text ↔ rows
 
     def encode(self, text: str) -> list[int]:
         """Rows of the text's pieces, without codes or </s>."""
@@ -88,41 +97,8 @@ class Tokenizer:
                 pieces.append(self.vocabulary.symbol(row))
         return self.subwords.decode(pieces)
 
-    @property
-    def padding_id(self) -> int:
-        return PADDING_ID
-
-    @property
-    def end_id(self) -> int:
-        return END_ID
-
-    def source_tokenizer(self, language: str) -> Tokenizer:
-        """This one, for each of its languages: a tokenizer alone is a `Codec`."""
-        self.vocabulary.code(language)
-        return self
-
-    def target_tokenizer(self, language: str) -> Tokenizer:
-        return self.source_tokenizer(language)
-
-    def source_prefix(self, source: str, target: str) -> list[int]:
-        """The rows that precede a source sentence; `encode` and </s> follow."""
-        return [self.vocabulary.code(target if self.code_placement == "source" else source)]
-
-    def decoder_prefix(self, target: str) -> list[int]:
-        """The rows the decoder starts from."""
-        code = self.vocabulary.code(target)
-        return [END_ID] if self.code_placement == "source" else [END_ID, code]
-
-    @property
-    def forbidden(self) -> list[int]:
-        """Rows that no translation has: beginning, padding, <unk> (never useful to a reader), language codes."""
-        codes = range(self.vocabulary.first_code_id, len(self.vocabulary))
-        return [BEGINNING_ID, PADDING_ID, UNKNOWN_ID, *codes]
-
-    @property
-    def fingerprint(self) -> str:
-        """Equal where, and only where, the same text gives the same rows."""
-        return tokenizer_fingerprint(self.subwords.model_bytes, self.languages, self.code_placement)
+    def spell(self, piece: str) -> list[str]:
+        return self.subwords.spell(piece)
 
     def count(self, lines: Iterable[str]) -> PieceCounts:
         """Pieces of these lines, and how many of them are <unk> or single bytes."""
@@ -139,6 +115,66 @@ class Tokenizer:
     def unknown_rate(self, lines: Iterable[str]) -> float:
         """The share of pieces that are <unk>."""
         return self.count(lines).unknown_rate
+
+    # A base's text: one for both sides, and a `Codec` by itself
+
+    @property
+    def layout(self) -> Layout:
+        return LAYOUTS[self.code_placement]
+
+    def side(self, side: Side) -> Tokenizer:
+        return self
+
+    @property
+    def source_languages(self) -> tuple[str, ...]:
+        return self.languages
+
+    @property
+    def target_languages(self) -> tuple[str, ...]:
+        return self.languages
+
+    @property
+    def source_padding_id(self) -> int:
+        return PADDING_ID
+
+    @property
+    def target_padding_id(self) -> int:
+        return PADDING_ID
+
+    def source_tokenizer(self, language: str) -> Tokenizer:
+        """This one, for each of its languages."""
+        self.code(language)
+        return self
+
+    def target_tokenizer(self, language: str) -> Tokenizer:
+        return self.source_tokenizer(language)
+
+    def source_prefix(self, source: str, target: str) -> list[int]:
+        """The rows that precede a source sentence; `encode` and the suffix follow."""
+        return TextCodec(self).source_prefix(source, target)
+
+    def source_suffix(self, source: str, target: str) -> list[int]:
+        return TextCodec(self).source_suffix(source, target)
+
+    def decoder_prefix(self, target: str) -> list[int]:
+        """The rows the decoder starts from."""
+        return TextCodec(self).decoder_prefix(target)
+
+    # Storage
+
+    def with_codes(self, languages: Sequence[str], placement: CodePlacement) -> Tokenizer:
+        return Tokenizer(self.subwords, languages, placement)
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal where, and only where, the same text gives the same rows."""
+        return tokenizer_fingerprint(self.subwords.model_bytes, self.languages, self.code_placement)
+
+    def options(self) -> dict[str, Any]:
+        return {"languages": list(self.languages), "code_placement": self.code_placement}
+
+    def files(self) -> dict[str, bytes]:
+        return {FILE: self.subwords.model_bytes}
 
 
 def tokenizer_fingerprint(model_bytes: bytes, languages: Sequence[str], code_placement: str) -> str:

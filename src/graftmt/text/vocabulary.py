@@ -9,18 +9,12 @@ from collections.abc import Iterable, Sequence
 
 from graftmt.errors import ConfigError, DataError, LanguageError, nearest
 from graftmt.text.languages import check_language_names
-from graftmt.text.subwords import MARKERS, UNKNOWN
+from graftmt.text.protocol import BEGINNING, END, PADDING, UNKNOWN, code_symbol
+from graftmt.text.subwords import MARKERS
 
-BEGINNING = "<s>"
-PADDING = "<pad>"
-END = "</s>"
 SPECIALS = (BEGINNING, PADDING, END, UNKNOWN)
 BEGINNING_ID, PADDING_ID, END_ID, UNKNOWN_ID = range(len(SPECIALS))
 FIRST_PIECE_ID = len(SPECIALS) + len(MARKERS)
-
-
-def code_symbol(language: str) -> str:
-    return f"<lang:{language}>"
 
 
 class Vocabulary:
@@ -49,6 +43,11 @@ class Vocabulary:
     def symbols(self) -> tuple[str, ...]:
         """All symbols, in the order of their rows."""
         return self._symbols
+
+    @property
+    def piece_rows(self) -> range:
+        """The rows of the subword pieces: neither specials and markers nor codes."""
+        return range(FIRST_PIECE_ID, self.first_code_id)
 
     def id(self, symbol: str) -> int:
         """The row of a symbol; one without a row is an error, for <unk> has to be written by whoever means it."""

@@ -14,8 +14,9 @@ from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rat
 from graftmt.errors import ConfigError
 from graftmt.files import write_json
 from graftmt.places import RUNS, check_place
-from graftmt.text import Tokenizer
+from graftmt.text import TextCodec
 from graftmt.training.configuration import RunConfig, TrainConfig
+from graftmt.training.journal import OnStep
 from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
 from graftmt.training.run_state import RunState
 from graftmt.training.sharding import make_whole, shard
@@ -24,7 +25,13 @@ from graftmt.training.validation import Validator
 
 
 def train_base(
-    config: TrainConfig, *, minutes: float | None = None, fresh: bool = False, quiet: bool = False, say: Say = print
+    config: TrainConfig,
+    *,
+    minutes: float | None = None,
+    fresh: bool = False,
+    quiet: bool = False,
+    say: Say = print,
+    on_step: OnStep | None = None,
 ) -> Path:
     """Runs what is left of a run and returns the folder of the finished base.
 
@@ -42,8 +49,8 @@ def train_base(
         quiet = quiet or not team.first
         with team.first_alone():
             prepared = prepare(config, quiet=quiet, say=say)
-        tokenizer = prepared.codec
-        assert isinstance(tokenizer, Tokenizer)
+        assert isinstance(prepared.codec, TextCodec)
+        tokenizer = prepared.codec.base
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
         torch.manual_seed(config.seed)
         base = Base.create(config.model.architecture(), tokenizer)
@@ -52,7 +59,7 @@ def train_base(
         else:
             base.model.to(device)
         if team.first:
-            facts = {"rows": len(tokenizer), "unknown_rates": unknown_rates(prepared.train)}
+            facts = {"rows": len(tokenizer.side("source")), "unknown_rates": unknown_rates(prepared.train)}
             write_json(config.run / "vocabulary.json", facts)
         with stop_on_signals(left) as request:
             state = run_stages(
@@ -65,6 +72,7 @@ def train_base(
                 team,
                 quiet=quiet,
                 say=say,
+                on_step=on_step,
             )
         if team.sharded:
             make_whole(base.model)
@@ -78,7 +86,8 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
     """Opens the corpus, makes or loads the vocabulary, tokenises."""
     languages = choose_languages(config)
     train = Corpus.open(config.data.corpus, "train", languages)
-    tokenizer = Tokenizer(run_subwords(config.run, config.subwords, train, say), languages, config.model.code_placement)
+    tokenizer = run_subwords(config.run, config.subwords, train, say).with_codes(languages, config.model.code_placement)
+    codec = TextCodec(tokenizer)
     tokenized = tokenize_corpus(train, tokenizer, config.data.cache, quiet=quiet)
     report_unknown(tokenized, len(tokenizer), say)
     digest = hashlib.sha256(tokenized.content.encode())
@@ -91,10 +100,10 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
         directions = select_directions(chosen, languages, config.data.pivot)
         valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet)
         validator = Validator.open(
-            valid, valid_tokens, tokenizer, directions, lines=config.validation.lines, max_length=config.data.max_length
+            valid, valid_tokens, codec, directions, lines=config.validation.lines, max_length=config.data.max_length
         )
         digest.update(valid_tokens.content.encode())
-    return Prepared(tokenizer, tokenized, validator, digest.hexdigest(), config.data.max_length)
+    return Prepared(codec, tokenized, validator, digest.hexdigest(), config.data.max_length)
 
 
 def check_files(config: TrainConfig) -> None:

@@ -7,17 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graftmt.configuration import above_zero, check_numbers, one_or_more, zero_or_more
+from graftmt.configuration import above_zero, check_numbers, check_seed, one_or_more, zero_or_more
 from graftmt.errors import ConfigError
 from graftmt.model import ModelConfig, named_size
 
 MOST_THREADS = 4096
 """Beyond which torch fails in ways of its own."""
-
-
-def check_seed(config: Any) -> None:
-    """Those that torch and NumPy both take."""
-    check_numbers(config, "a number from 0 to 2⁶³ - 1", lambda value: 0 <= value < 2**63, "seed")
 
 
 @dataclass(frozen=True, kw_only=True)

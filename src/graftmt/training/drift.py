@@ -16,6 +16,7 @@ from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus
 from graftmt.errors import GraftError
 from graftmt.model import Transformer
+from graftmt.text import TextCodec
 from graftmt.training.configuration import RetrainConfig
 from graftmt.training.run import Prepared
 from graftmt.training.validation import Validator
@@ -114,8 +115,8 @@ def scores_before(
         valid = Corpus.open(config.data.corpus, config.validation.split, languages)
         own = Validator.open(
             valid,
-            tokenize_corpus(valid, parent.tokenizer, config.data.cache, quiet=quiet),
-            parent.tokenizer,
+            tokenize_corpus(valid, parent.tokenizer.side("source"), config.data.cache, quiet=quiet),
+            TextCodec(parent.tokenizer),
             known,
             lines=validator.lines,
             max_length=validator.max_length,

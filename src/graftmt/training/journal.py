@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from graftmt.errors import GraftError
 from graftmt.files import parse_json, write_text
 from graftmt.folders import check_watched, could_not_write, make_folder
 
+OnStep: TypeAlias = Callable[[dict[str, Any]], None]
+"""Hears each event of a run as it is written down: {"event": "train", "stage": 0, "step": 50, "loss": 4.2, …}."""
+
 
 class Journal:
     """`log.jsonl`, one event a line, and TensorBoard beside it. A resumed run forgets what it will do again."""
 
-    def __init__(self, folder: Path, *, tensorboard: bool, resume_at: tuple[int, int] | None, silent: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        tensorboard: bool,
+        resume_at: tuple[int, int] | None,
+        silent: bool = False,
+        on_step: OnStep | None = None,
+    ) -> None:
         """`silent`: writes nothing, for all but the first of several processes."""
         self.path = folder / "log.jsonl"
+        self.on_step = on_step
         self.writer: Any = None
         self.handle: Any = None
         self.note = ""
@@ -46,6 +59,8 @@ class Journal:
             return
         check_watched(self.path)
         record = {"event": event, "stage": stage, "step": step, **values}
+        if self.on_step is not None:
+            self.on_step(record)
         try:
             self.handle.write(json.dumps(record, ensure_ascii=False) + "\n")
             self.handle.flush()

@@ -129,7 +129,10 @@ class Trainer:
         started = time.monotonic()
         self.model.train()
         rows = max(33, self.stage.batch_tokens // 40)
-        source, target = (torch.full((rows, length), 4, device=self.model.device) for length in (40, 37))
+        paddings = ((40, self.model.source_padding_id), (37, self.model.target_padding_id))
+        source, target = (
+            torch.full((rows, length), int(not padding), device=self.model.device) for length, padding in paddings
+        )
         if self.stage.packed:  # all batches have the shape of the first
             loss = self._loss(self.maker.make(*self.plan.pairs(0)).to(self.model.device))
         else:
@@ -158,7 +161,7 @@ class Trainer:
         with self._precision():
             if isinstance(batch, PackedBatch):
                 return packed_loss(self.model, batch, smoothing, compiled)
-            source = aligned(batch.source, self.model.config.padding_id) if compiled else batch.source
+            source = aligned(batch.source, self.model.source_padding_id) if compiled else batch.source
             return smoothed_loss(self.model, source, batch.decoder_input, batch.labels, smoothing, compiled)
 
     def _backward(self, batch: AnyBatch, tokens: int) -> Tensor:
@@ -179,7 +182,7 @@ class Trainer:
         tokens = sum(batch.target_tokens for batch in update)
         total = torch.zeros((), device=self.model.device)
         for batch in update:
-            part = self.team.share(batch, self.model.config.padding_id)
+            part = self.team.share(batch, self.model.target_padding_id)
             if part is not None:
                 total += self._backward(part, tokens)
         total = self.team.sum_gradients(self.trained, total)

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from graftmt.data import PackedBatch
 from graftmt.model import Transformer
+from graftmt.model.embeddings import Projection
+from graftmt.model.known_parts import notice
 from graftmt.training.configuration import StageConfig
 from graftmt.training.fused_loss import fused_loss
 
@@ -33,13 +35,16 @@ def packed_loss(model: Transformer, batch: PackedBatch, smoothing: float, compil
 
 
 def _loss_of_hidden(model: Transformer, hidden: Tensor, labels: Tensor, smoothing: float, compiled: bool) -> Tensor:
-    """hidden (B, T, D), labels (B, T); a projection with a bias has no fused way."""
-    if model.projection.bias is None:
-        return fused_loss(hidden, model.projection.weight, labels, model.config.padding_id, smoothing, compiled)
+    """hidden (B, T, D), labels (B, T); a projection with a bias, or of a class of its own, has no fused way."""
+    known = type(model.projection) is Projection
+    if not known:
+        notice("fused loss", model.projection)
+    if known and model.projection.bias is None:
+        return fused_loss(hidden, model.projection.weight, labels, model.target_padding_id, smoothing, compiled)
     return F.cross_entropy(
         model.projection(hidden).flatten(0, 1).float(),
         labels.flatten(),
-        ignore_index=model.config.padding_id,
+        ignore_index=model.target_padding_id,
         label_smoothing=smoothing,
         reduction="sum",
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from graftmt.data import Corpus, Direction, parse_direction
 from graftmt.errors import ConfigError, LanguageError
 from graftmt.packs import Recipe
-from graftmt.packs.recipe import SCOPED
+from graftmt.packs.component import SCOPED
 from graftmt.packs.storage import read_pack_document
 from graftmt.training.configuration import PackConfig, StageConfig
 

@@ -16,11 +16,12 @@ from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, to
 from graftmt.data.cache import default_cache_folder, writable_cache
 from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.model import Transformer
-from graftmt.packs import Composition, Pack, Recipe, check_recipe, compose, create_pack, load_pack, pack_tokenizer
+from graftmt.packs import Composition, Pack, Recipe, Side, check_recipe, compose, create_pack, load_pack, pack_tokenizer
 from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
-from graftmt.packs.recipe import SCOPED
-from graftmt.text import Subwords, Tokenizer
+from graftmt.packs.component import SCOPED
+from graftmt.packs.components.language_code import code_of
+from graftmt.text import Text, languages_of
 from graftmt.training.configuration import PackConfig, StageConfig
 from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
 from graftmt.training.run import Prepared, Say, report_unknown, run_subwords
@@ -81,20 +82,25 @@ def prepare_pack(
         tokenizer = pack_tokenizer(pack_subwords(config, train, say), config.side, base.tokenizer)
     else:
         tokenizer = parent.tokenizer
-    tokenizers = {**dict.fromkeys(base.languages, base.tokenizer), **dict.fromkeys(config.languages, tokenizer)}
+    tokenizers = _tokenizers(config, base, tokenizer, other_side(config.side))
     wanted = Corpus(train.folder, train.split, {name: train.files[name] for name in (*config.languages, *config.data.partners)})
     tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache, quiet=quiet)
     if parent is None:
-        aligned = recipe.initialisation == "alignment"
+        translations = None
+        if recipe.needs_translations:
+            # In the pieces of the matrix that rows start from, which need not be those that partners are read or written in.
+            own = _tokenizers(config, base, tokenizer, config.side)
+            same = tokenized if own == tokenizers else tokenize_corpus(wanted, own, config.data.cache, quiet=quiet)
+            translations = _translations(same, config, tokenizer, base)
         pack = create_pack(
             base,
             side=config.side,
             languages=config.languages,
             recipe=recipe,
-            subwords=tokenizer.subwords,
+            subwords=tokenizer,
             seed=config.seed,
             trained_codes=config.data.partners,
-            translations=_translations(tokenized, config, tokenizer, base) if aligned else None,
+            translations=translations,
         )
     else:
         facts = {
@@ -125,38 +131,54 @@ def prepare_pack(
     return PackJob(config, base, pack, composition, prepared, shared)
 
 
-def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Subwords:
-    """The new languages' own subword model, made once in a run's folder: `merges` for each language, T=5 among several."""
+def other_side(side: Side) -> Side:
+    return "target" if side == "source" else "source"
+
+
+def possible_partners(config: PackConfig, base: Base) -> tuple[str, ...]:
+    """The base's languages on the other side of the pack."""
+    return languages_of(base.tokenizer, other_side(config.side))
+
+
+def _tokenizers(config: PackConfig, base: Base, own: Text, side: Side) -> dict[str, Text]:
+    """The text of each language: the pack's own for the new ones, that of one side of the base for all others."""
+    return {**dict.fromkeys(base.languages, base.tokenizer.side(side)), **dict.fromkeys(config.languages, own)}
+
+
+def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Text:
+    """The new languages' own text, without codes, made once in a run's folder: `merges` for each, T=5 among several."""
     options = replace(config.subwords, merges=config.subwords.merges * len(config.languages))
     new = Corpus(train.folder, train.split, {language: train.files[language] for language in config.languages})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        subwords = run_subwords(config.run, options, new, say)
+        text = run_subwords(config.run, options, new, say)
     for warning in caught:  # such as of a text too small for so many merges; where in our code it arose is no one's concern
         say(str(warning.message))
-    return subwords
+    return text
 
 
 def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
     """The recipe with `code:proxy:nearest` replaced by the language it means."""
     recipe = Recipe.parse(config.recipe)
-    if recipe.code.kind == "proxy" and recipe.code.language == "nearest":
+    code = code_of(recipe)
+    if code.is_nearest:
         if config.codes_from is None or len(config.languages) != 1:
             raise ConfigError(
                 "code:proxy:nearest needs one new language and --codes-from: a base that knows it, or a target pack with a "
                 "learned code of it. To name the code yourself, write code:proxy:ru."
             )
-        return replace(recipe, code=replace(recipe.code, language=nearest_code(config.languages[0], config.codes_from, base)))
+        return recipe.having(replace(code, language=nearest_code(config.languages[0], config.codes_from, base)))
     return recipe
 
 
 def check_text(config: PackConfig, base: Base, train: Corpus) -> None:
     """Partners are languages of the base, and there is text in them and in the new languages."""
     partners = config.data.partners
-    unknown = [language for language in partners if language not in base.languages]
+    known = possible_partners(config, base)
+    unknown = [language for language in partners if language not in known]
     if unknown or not partners:
         raise LanguageError(
-            f"a pack is trained on pairs with the base's languages, {', '.join(base.languages)}; got "
+            f"a pack is trained on pairs with the base's languages, {', '.join(known)}; got "
             f"{', '.join(unknown) or 'none'}. Name one or several of them (data.partners)."
         )
     missing = [language for language in (*config.languages, *partners) if language not in train.languages]
@@ -183,7 +205,7 @@ def check_parent(parent: Pack, config: PackConfig, base: Base) -> None:
 
 
 def _validator(
-    config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Tokenizer], quiet: bool
+    config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Text], quiet: bool
 ) -> Validator:
     options = config.validation
     few = config.data.few
@@ -198,7 +220,7 @@ def _validator(
         )
     if options.watch is None:
         new = config.languages[0]
-        others = [name for name in base.languages if name not in config.data.partners or name in few]
+        others = [name for name in possible_partners(config, base) if name not in config.data.partners or name in few]
         untrained = [Direction(*((new, other) if config.side == "source" else (other, new))) for other in others]
         possible = with_lines(valid, untrained)
         watched = possible[:: max(1, len(possible) // WATCHED)][:WATCHED]
@@ -239,7 +261,7 @@ def _without_scoped(base: Base, composition: Composition) -> Transformer | None:
     return compose(base, source=shared).model if source else compose(base, target=shared).model
 
 
-def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokenizer, base: Base) -> dict[str, dict[str, float]]:
+def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Text, base: Base) -> dict[str, dict[str, float]]:
     """What the pieces of the new languages are translated by in the partners' text, for `init:alignment`.
 
     It takes half a minute of counting on a CPU, so it is kept beside the tokenised text, under the name of all
@@ -258,8 +280,9 @@ def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Tokeni
     with suppress(GraftError):  # damaged: made again
         if stored.is_file() and _is_table(found := read_checked_json(stored, "the cached alignment").get("translations")):
             return found
-    table = translation_table(pairs, len(tokenizer), len(base.tokenizer), device=base.model.device)
-    found = translations_of(tokenizer.vocabulary, base.tokenizer.vocabulary, table)
+    base_text = base.tokenizer.side(config.side)
+    table = translation_table(pairs, tokenizer, base_text, device=base.model.device)
+    found = translations_of(tokenizer, base_text, table)
     with writable_cache(folder):
         write_checked_json(stored, {"translations": found})
     return found

@@ -10,9 +10,10 @@ from graftmt.base import Base, choose_device
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
-from graftmt.packs.recipe import SCOPED
+from graftmt.packs.component import SCOPED
 from graftmt.packs.storage import check_place
 from graftmt.training.configuration import PackConfig
+from graftmt.training.journal import OnStep
 from graftmt.training.pack_directions import with_scoped_stage
 from graftmt.training.pack_preparation import PackJob, prepare_pack
 from graftmt.training.run import Say, held_run, run_facts, run_stages, set_up_torch
@@ -32,6 +33,7 @@ def train_pack(
     quiet: bool = False,
     say: Say = print,
     on_ready: Callable[[PackJob], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> Pack:
     """Runs what is left of a run and returns the pack, stored in the run's folder as `pack`.
 
@@ -66,6 +68,7 @@ def train_pack(
                 trained_in=job.names_trained,
                 model_of=job.model_of,
                 keep_start=job.pack.recipe.scoped and config.parent is None,  # a parent's parts begin as something else
+                on_step=on_step,
             )
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
         whole = ({*pack.partners} - {*pack.few}) | ({*config.data.partners} - {*config.data.few})

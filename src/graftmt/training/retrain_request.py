@@ -7,14 +7,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from graftmt.base import Base, read_base_document
+from graftmt.base import Base, read_base_document, read_base_text
 from graftmt.configuration import from_mapping, to_mapping
 from graftmt.data import Corpus, Direction, select_directions
 from graftmt.errors import ConfigError, LanguageError, nearest
 from graftmt.files import read_json
 from graftmt.model import ModelConfig
 from graftmt.places import RUNS, check_place
-from graftmt.text import Subwords
+from graftmt.text import pieces_of
+from graftmt.text.protocol import BYTES
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.configuration import ModelSection, RetrainConfig, StageConfig, SubwordConfig
 from graftmt.training.pack_directions import with_lines
@@ -43,11 +44,12 @@ def subwords_of(folder: Path) -> dict[str, Any]:
     stored = read_base_document(folder)["card"].get("config", {}).get("subwords", {})
     options = {field.name for field in fields(SubwordConfig)} - {"model", "pieces", "merges"}
     known = {key: value for key, value in stored.items() if key in options}
-    subwords = Subwords.load(folder / "subwords.model")
+    pieces = pieces_of(read_base_text(folder).side("source"))
     made = "merges" in stored and stored.get("model") is None and stored.get("pieces") is None
-    single = len(subwords.alphabet) + 256 * subwords.byte_fallback
-    merges = stored["merges"] if made else max(1, len(subwords.pieces) - single)
-    return {**known, "merges": merges, "byte_fallback": subwords.byte_fallback}
+    byte_fallback = any(piece in BYTES for piece in pieces)
+    single = sum(len(piece) == 1 or piece in BYTES for piece in pieces)
+    merges = stored["merges"] if made else max(1, len(pieces) - single)
+    return {**known, "merges": merges, "byte_fallback": byte_fallback}
 
 
 def check(config: RetrainConfig, document: Mapping[str, Any]) -> list[str]:

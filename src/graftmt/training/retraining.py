@@ -22,7 +22,8 @@ from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus, unknown_rates
 from graftmt.errors import ConfigError
 from graftmt.files import write_json, write_text
-from graftmt.text import Tokenizer
+from graftmt.text import SharedText, Text, TextCodec
+from graftmt.text.kinds import default_kind
 from graftmt.training.bases import make_card
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.configuration import RetrainConfig
@@ -89,7 +90,7 @@ def move_rows(old: Tensor, fresh: Tensor, rows: RowMap) -> Tensor:
     return result
 
 
-def with_vocabulary(base: Base, tokenizer: Tokenizer, rows: RowMap, seed: int) -> Base:
+def with_vocabulary(base: Base, tokenizer: SharedText, rows: RowMap, seed: int) -> Base:
     """The same model with another vocabulary: rows moved, new ones as in a new model of this seed, all else copied."""
     torch.manual_seed(seed)
     made = Base.create(base.model.config, tokenizer)
@@ -170,7 +171,7 @@ def retrain_base(
         if (latest := checkpoints.latest()) is not None:  # what was begun otherwise is refused before anything is written
             checkpoints.read_state(latest, to_mapping(config), job.prepared.data, job.prepared.marks)
         if team.first:
-            old, new = parent.tokenizer.vocabulary.symbols, job.start.tokenizer.vocabulary.symbols
+            old, new = (base.tokenizer.side("source").symbols for base in (parent, job.start))
             unknown = unknown_rates(job.prepared.train)
             document = {"rows": len(new), **origin(config, parent), **facts, "unknown_rates": unknown}
             write_json(config.run / "vocabulary.json", document)
@@ -209,9 +210,10 @@ def prepare_retraining(
 ) -> RetrainJob:
     """Everything before the first step: vocabulary, tokenised text, the rows of the parent under the new vocabulary."""
     train = Corpus.open(config.data.corpus, "train", languages)
-    tokenizer = retrain_tokenizer(config, parent.tokenizer, train, say)
-    symbols = parent.tokenizer.vocabulary.symbols, tokenizer.vocabulary.symbols
-    rows = map_rows(*symbols, reuse=config.method == "substitute")
+    old = parent_text(parent)
+    tokenizer = retrain_tokenizer(config, old, train, say)
+    codec = TextCodec(tokenizer)
+    rows = map_rows(old.symbols, tokenizer.symbols, reuse=config.method == "substitute")
     tokenized = tokenize_corpus(train, tokenizer, config.data.cache, quiet=quiet)
     report_unknown(tokenized, len(tokenizer), say)
     digest = hashlib.sha256(f"{parent.fingerprint} {config.method} ".encode())
@@ -223,7 +225,7 @@ def prepare_retraining(
         validator = Validator.open(
             valid,
             valid_tokens,
-            tokenizer,
+            codec,
             directions,
             lines=config.validation.lines,
             max_length=config.data.max_length,
@@ -233,7 +235,7 @@ def prepare_retraining(
     new = [direction for directions in trained for direction in directions if is_new(direction, config.new)]
     share = config.new_directions.probability
     prepared = Prepared(
-        tokenizer,
+        codec,
         tokenized,
         validator,
         digest.hexdigest(),
@@ -245,15 +247,26 @@ def prepare_retraining(
     return RetrainJob(with_vocabulary(parent, tokenizer, rows, config.seed), rows, prepared)
 
 
-def retrain_tokenizer(config: RetrainConfig, old: Tokenizer, train: Corpus, say: Say) -> Tokenizer:
+def parent_text(parent: Base) -> Text:
+    """The vocabulary that is replaced. The new one is of our own kind, in the arrangement of the old one."""
+    kind = parent.tokenizer.kind
+    if kind != default_kind().name:
+        raise ConfigError(
+            f"the base's text is of kind {kind!r}, and re-training makes a vocabulary of kind {default_kind().name!r}. "
+            "Make a pack with `graftmt add` instead."
+        )
+    return parent.tokenizer.side("source")
+
+
+def retrain_tokenizer(config: RetrainConfig, old: Text, train: Corpus, say: Say) -> SharedText:
     """The new shared vocabulary; the codes of new languages follow those of the base.
 
     For a substitution it has as many rows as the old one, codes included: the new codes cost as many pieces.
     """
     languages, options = [*old.languages, *config.new], config.subwords
     if config.method == "substitute" and options.model is None:
-        options = replace(options, pieces=len(old.subwords.pieces) - len(config.new))
-    tokenizer = Tokenizer(run_subwords(config.run, options, train, say), languages, old.code_placement)
+        options = replace(options, pieces=len(old.piece_rows) - len(config.new))
+    tokenizer = run_subwords(config.run, options, train, say).with_codes(languages, old.layout.placement("source"))
     if config.method == "substitute" and len(tokenizer) != len(old):
         raise ConfigError(
             f"substitution keeps the size of the vocabulary: the base has {len(old):,} rows, the new one {len(tokenizer):,}. "

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -30,13 +30,15 @@ from graftmt.data import (
 from graftmt.errors import ConfigError, DataError
 from graftmt.files import atomic_file, exclusive, read_json, sweep, write_json, write_text
 from graftmt.model import Transformer
+from graftmt.model.known_parts import all_known
 from graftmt.places import RUNS, begin_run, check_place
 from graftmt.progress import progress
-from graftmt.text import Codec, Subwords, train_subwords
+from graftmt.text import Codec, SharedText
+from graftmt.text.kinds import default_kind
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.configuration import RunConfig, StageConfig, SubwordConfig
 from graftmt.training.distribution import Processes, processes
-from graftmt.training.journal import Journal
+from graftmt.training.journal import Journal, OnStep
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
 from graftmt.training.run_state import RunState
@@ -45,6 +47,7 @@ from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
 
 Say = Callable[[str], None]
+Run = TypeVar("Run", bound=RunConfig)
 
 
 @dataclass
@@ -109,25 +112,31 @@ def set_up_torch(device: str, threads: int) -> None:
         torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
 
 
-def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) -> Subwords:
-    """The run's own subwords.model: given, or trained once and kept."""
-    stored, note = run / "subwords.model", run / "subwords.json"
+def subwords_file(run: Path) -> Path:
+    """Where a run keeps the text that was made for it."""
+    (name,) = default_kind().file_names({})
+    return run / name
+
+
+def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) -> SharedText:
+    """The run's own text, without codes: given, or learned once and kept. It is of our own kind."""
+    kind, stored, note = default_kind(), subwords_file(run), run / "subwords.json"
     # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
     # the vocabulary is only kept where the same text and options would give it again.
     if Checkpoints(run / "checkpoints", 1).latest() is not None:
-        return Subwords.load(stored)
+        return kind.open_file(stored)
     made_from = _fingerprint_of_source(options, corpus)
     if stored.is_file() and note.is_file() and read_json(note, "the vocabulary").get("made_from") == made_from:
-        return Subwords.load(stored)
+        return kind.open_file(stored)
     if options.model is not None:
-        subwords = Subwords.load(options.model)
+        text = kind.open_file(options.model)
     else:
         languages = corpus.languages
         named = ", ".join(languages) if len(languages) < 5 else f"{len(languages)} languages"
         size = f"{options.merges:,} merges" if options.pieces is None else f"{options.pieces:,} pieces"
         say(f"making a vocabulary of {size} from {named} …")
         sizes = {language: sum(1 for _ in _filled(corpus, language)) for language in languages}
-        subwords = train_subwords(
+        text = kind.learn(
             {  # every n-th line, so that a corpus sorted by source is not cut off
                 language: islice(_filled(corpus, language), 0, None, max(1, -(-size // options.sample_lines)))
                 for language, size in sizes.items()
@@ -141,9 +150,9 @@ def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) ->
         )
     note.unlink(missing_ok=True)
     with atomic_file(stored) as temporary:
-        temporary.write_bytes(subwords.model_bytes)
+        temporary.write_bytes(text.files()[stored.name])
     write_json(note, {"made_from": made_from})
-    return subwords
+    return text
 
 
 def _fingerprint_of_source(options: SubwordConfig, corpus: Corpus) -> str:
@@ -178,6 +187,7 @@ def run_stages(
     trained_in: Callable[[int], Collection[str]] | None = None,
     model_of: Callable[[int], Transformer] | None = None,
     keep_start: bool = False,
+    on_step: OnStep | None = None,
 ) -> RunState:
     """Trains `parameters` of `model` through every stage that is not done yet; they end as the best of the last stage.
 
@@ -200,10 +210,11 @@ def run_stages(
     if team.first:
         write_text(config.run / "config.yaml", to_yaml(config))
     resume_at = (state.stage, state.step) if latest else None
-    journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=resume_at, silent=not team.first)
+    journal = Journal(config.run, tensorboard=config.tensorboard, resume_at=resume_at, silent=not team.first, on_step=on_step)
     if journal.note:
         say(journal.note)
     models = [model if model_of is None else model_of(number) for number in range(len(config.stages))]
+    config = padded_where_unknown(config, *models)
     if config.compile:
         for each in dict.fromkeys(models):
             compile_layers(each, one_shape=all(stage.packed for stage in config.stages))
@@ -270,6 +281,13 @@ def run_stages(
         journal.close()
         for parameter in parameters.values():
             parameter.requires_grad_(True)
+
+
+def padded_where_unknown(config: Run, *models: Transformer) -> Run:
+    """The configuration without packed batches where a model has modules that are not known to take them."""
+    if not any(stage.packed for stage in config.stages) or all_known("packed batches", *models):
+        return config
+    return replace(config, stages=tuple(replace(stage, packed=False) for stage in config.stages))
 
 
 def batch_plan(config: RunConfig, prepared: Prepared, number: int, directions: list[Direction]) -> BatchPlan:

@@ -102,15 +102,15 @@ class Validator:
 
     def _translate(self, model: Transformer, rows: dict[Direction, list[int]]) -> dict[Direction, dict[str, float]]:
         """Greedy translations of all directions in one go, so that batches are full; BLEU and chrF of each."""
-        end = self.codec.end_id
         sources, prefixes = [], []
         for direction, numbers in rows.items():
-            code = self.codec.source_prefix(*direction)
+            before, after = self.codec.source_prefix(*direction), self.codec.source_suffix(*direction)
             text = self.corpus.texts[direction.source]
-            sources += [[*code, *text.line(number)[: self.max_length], end] for number in numbers]
+            sources += [[*before, *text.line(number)[: self.max_length], *after] for number in numbers]
             prefixes += [self.codec.decoder_prefix(direction.target)] * len(numbers)
         options = SearchOptions(beam=1, batch_tokens=4 * self.batch_tokens)
-        found = iter(search_all(model, sources, prefixes, options, end=end, forbidden=self.codec.forbidden))
+        searched = search_all(model, sources, prefixes, options, end=self.codec.end_id, forbidden=self.codec.forbidden)
+        found = iter(searched)
         scores: dict[Direction, dict[str, float]] = {}
         for direction, numbers in rows.items():
             decode = self.codec.target_tokenizer(direction.target).decode

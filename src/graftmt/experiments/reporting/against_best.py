@@ -15,7 +15,7 @@ from graftmt.errors import DataError
 from graftmt.experiments.definitions import Model, System, Table
 from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, usual_directions
 from graftmt.experiments.reporting.kept_translations import Kept, NotKept
-from graftmt.packs.parts import Side
+from graftmt.packs.component import Side
 
 Verdict = Literal["better", "no significant difference", "worse", "the best itself", "not tested"]
 NO_LOSS: tuple[Verdict, ...] = ("better", "no significant difference", "the best itself")

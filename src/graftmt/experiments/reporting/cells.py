@@ -14,7 +14,7 @@ from typing import Literal
 from graftmt.evaluation import METRICS, Metric, Scores, joined
 from graftmt.experiments.definitions import Column, Model, System, Table
 from graftmt.experiments.reporting.result_files import BySet, Result, by_set
-from graftmt.packs.parts import Side
+from graftmt.packs.component import Side
 
 PIVOT = "en"
 # Source and target of the directions in each average; "/EN" is a language of the base that is not English.

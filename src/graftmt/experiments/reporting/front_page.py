@@ -18,7 +18,7 @@ from graftmt.experiments.reporting.content import Report, compared_split
 from graftmt.experiments.reporting.figures import Drawn
 from graftmt.experiments.reporting.markdown import escape
 from graftmt.experiments.reporting.table_values import DASH, describe_directions, millions, spread_text, updates_text
-from graftmt.packs.parts import Side
+from graftmt.packs.component import Side
 
 _SIDE_TABLES: dict[str, dict[Side, int]] = {"TED": {"source": 2, "target": 3}, "ParaCrawl": {"source": 6, "target": 6}}
 _COMPOSED_TABLES = {"TED": 4, "ParaCrawl": 7}

@@ -10,21 +10,15 @@ from typing import Any
 import pytest
 
 from graftmt.adding.corpus import AddCorpus
+from graftmt.adding.defaults import FEWEST_STEPS, MOST_STEPS, choose_steps, default_recipe
 from graftmt.adding.examination import Examination, LanguageExamination, VocabularyFit
-from graftmt.adding.request import (
-    FEWEST_STEPS,
-    MOST_STEPS,
-    AddOptions,
-    check_early,
-    choose_steps,
-    default_recipe,
-    make_config,
-    run_folder,
-)
+from graftmt.adding.options import AddOptions
+from graftmt.adding.plan import AddPlan, Request, requests_of
+from graftmt.adding.settings import make_config
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError
-from graftmt.packs import Pack, Recipe, check_recipe
+from graftmt.packs import Pack, Recipe, check_recipe, save_pack
 from graftmt.text import Tokenizer
 
 OPTIONS = AddOptions(languages=("el",), base=Path("base"), train=("corpus",), side="source")
@@ -62,7 +56,27 @@ def test_the_steps_are_some_passes_within_reason() -> None:
 def config(corpus: Path, *overrides: str, device: str = "cpu", **options: Any) -> Any:
     train = Corpus.open(corpus, "train")
     opened = AddCorpus(train, train, None, ("en",), ("el",), held_out=False)
-    return make_config(replace(OPTIONS, overrides=overrides, **options), opened, "embed", Path("run"), device)
+    request = Request(
+        options=replace(OPTIONS, overrides=overrides, **options),
+        side="source",
+        recipe=None,
+        augment=None,
+        parent=None,
+        run=Path("run"),
+        output=None,
+    )
+    return make_config(
+        AddPlan(
+            request=request,
+            base=None,  # type: ignore[arg-type]  # the configuration does not depend on it
+            folder=Path("run"),
+            device=device,
+            given=opened,
+            corpus=opened,
+            recipe=Recipe(),
+            augment=None,
+        )
+    )
 
 
 def test_the_pace_follows_the_steps_also_where_they_are_overridden(graft_corpus: Path) -> None:
@@ -97,15 +111,20 @@ def test_every_number_of_steps_has_a_pace(graft_corpus: Path, steps: int) -> Non
 def test_the_default_recipe_fits_any_base(base: Base, side: Any, placement: Any, languages: tuple[str, ...]) -> None:
     other = Base.create(base.model.config, Tokenizer(base.tokenizer.subwords, languages, placement))
     recipe = default_recipe(side, other, ["ru"])
-    check_recipe(Recipe.parse(recipe), side, ["el"], other)
-    assert ("code:learned:ru" in recipe) == ("en" not in languages and (side, placement) != ("source", "source"))
+    check_recipe(recipe, side, ["el"], other)
+    assert ("code:learned:ru" in str(recipe)) == ("en" not in languages and (side, placement) != ("source", "source"))
 
 
-def test_the_folder_tells_languages_side_and_version(make_parent: Callable[..., Pack]) -> None:
-    assert run_folder(OPTIONS, None) == Path("runs/el-source")
-    assert run_folder(replace(OPTIONS, languages=("el", "uk"), side="target"), None) == Path("runs/el+uk-target")
-    assert run_folder(OPTIONS, make_parent(version=2)) == Path("runs/el-source-3")
-    assert run_folder(replace(OPTIONS, run=Path("here")), make_parent()) == Path("here")
+def test_the_folder_tells_languages_side_and_version(base: Base, make_parent: Callable[..., Pack], tmp_path: Path) -> None:
+    assert [request.run for request in requests_of(OPTIONS, base)] == [Path("runs/el-source")]
+    both = requests_of(replace(OPTIONS, languages=("el", "uk"), side=None), base)
+    assert [request.run for request in both] == [Path("runs/el+uk-source"), Path("runs/el+uk-target")]
+    named = requests_of(replace(OPTIONS, side="both", run=Path("here"), output=Path("el.graftpack")), base)
+    assert [request.run for request in named] == [Path("here/source"), Path("here/target")]
+    assert [request.output for request in named] == [Path("el-source.graftpack"), Path("el-target.graftpack")]
+    save_pack(make_parent(version=2), tmp_path / "pack", base.model.config)
+    (continued,) = requests_of(replace(OPTIONS, side=None, parent=tmp_path / "pack"), base)
+    assert (continued.side, continued.run) == ("source", Path("runs/el-source-3"))
 
 
 @pytest.fixture
@@ -121,17 +140,14 @@ def make_parent(base: Base, graft_subwords: Callable[..., Path]) -> Callable[...
     return make
 
 
-def test_a_request_that_can_be_met_has_no_parent_unless_it_names_one(
-    base: Base, make_parent: Callable[..., Pack], tmp_path: Path
-) -> None:
-    from graftmt.packs import save_pack
-
-    assert check_early(OPTIONS, base) is None
+def test_a_request_has_no_parent_unless_it_names_one(base: Base, make_parent: Callable[..., Pack], tmp_path: Path) -> None:
+    (request,) = requests_of(OPTIONS, base)
+    assert request.parent is None
     parent = make_parent()
     save_pack(parent, tmp_path / "pack", base.model.config)
-    found = check_early(replace(OPTIONS, parent=tmp_path / "pack", recipe="embed"), base)
-    assert found is not None
-    assert found.fingerprint == parent.fingerprint
+    (request,) = requests_of(replace(OPTIONS, parent=tmp_path / "pack", recipe="embed"), base)
+    assert request.parent is not None
+    assert request.parent.fingerprint == parent.fingerprint
 
 
 @pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**63}, {"steps": 0}, {"merges": 0}, {"test_lines": 0}])

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from graftmt.model import ModelConfig
 from graftmt.model.layers import ACTIVATIONS, DecoderLayer, EncoderLayer, FeedForward
-from graftmt.packs.adapters import (
+from graftmt.packs.components.adapters import (
     AdaptedDecoderLayer,
     AdaptedEncoderLayer,
     AdaptedFeedForward,

@@ -1,0 +1,85 @@
+"""What can be asked of `graftmt add`, declared once: Python and the command line read the same fields. Layer 6.
+
+Light to import: `graftmt add --help` waits for no model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from graftmt.configuration import check_numbers, check_seed, one_or_more
+from graftmt.options import argument, option
+from graftmt.text.languages import check_language_names
+
+Sides = Literal["source", "target", "both"]
+
+_TEXT, _PACK, _TRAINING, _RUN = "Text", "Pack", "Training", "Folders"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOptions:
+    """A request to add one or several languages to a base."""
+
+    languages: tuple[str, ...] = argument(commas=True, metavar="LANG")
+    """The new language, such as el; several in one pack: el,uk"""
+    overrides: tuple[str, ...] = argument(default=(), metavar="[KEY=VALUE]...")
+    """Changes to the training, such as stages.0.dropout=0.3"""
+
+    base: Path = option("--base", "-b", group=_PACK, metavar="PATH")
+    """Folder of the base"""
+    side: Sides | None = option("--side", group=_PACK, default=None, metavar="SIDE")
+    """source (read it), target (write it), both (default)"""
+    recipe: str | None = option("--recipe", "-r", group=_PACK, default=None, metavar="RECIPE")
+    """What to train; see `graftmt recipes`"""
+    merges: int | None = option("--merges", group=_PACK, default=None, least=1, metavar="N")
+    """BPE merges per language (default: 4000)"""
+    parent: Path | None = option("--continue", group=_PACK, default=None, metavar="PACK")
+    """Train this pack further instead of a new one"""
+    codes_from: Path | None = option("--codes-from", group=_PACK, default=None, metavar="PATH")
+    """Model to read the code of code:proxy:nearest from"""
+
+    train: tuple[str, ...] = option("--train", group=_TEXT, metavar="TEXT")
+    """Corpus folder, or LANG=FILE once for each language"""
+    partners: tuple[str, ...] | None = option("--with", group=_TEXT, default=None, commas=True, metavar="LANGS")
+    """The base's languages to pair with: en,fr or all"""
+    valid: tuple[str, ...] = option("--valid", group=_TEXT, default=(), metavar="TEXT")
+    """Validation text (default: held out of --train)"""
+    test: tuple[str, ...] = option("--test", group=_TEXT, default=(), metavar="TEXT")
+    """Text for the verdict (default: validation text)"""
+    augment: str | None = option("--augment", group=_TEXT, default=None, metavar="SPEC")
+    """Lines in other languages: 1k-bt, 1k, none, …"""
+    teacher: Path | None = option("--teacher", group=_TEXT, default=None, metavar="PATH")
+    """Base that back-translates (default: --base)"""
+
+    steps: int | None = option("--steps", group=_TRAINING, default=None, least=1, metavar="N")
+    """Updates (default: 12 or 20 passes over the text)"""
+    minutes: float | None = option("--minutes", group=_TRAINING, default=None, least=0, metavar="N")
+    """Stop cleanly after N minutes; rerun to resume"""
+    seed: int = option("--seed", group=_TRAINING, default=1, least=0, metavar="N")
+    """Seed of first values, batches and dropout"""
+    device: str = option("--device", group=_TRAINING, default="auto", metavar="NAME")
+    """cpu, cuda, cuda:1 or auto"""
+    base_precision: Literal["fp32", "bf16"] = option("--base-dtype", group=_TRAINING, default="fp32", metavar="TYPE")
+    """How the base is held: fp32, or bf16 on a GPU"""
+    test_lines: int = option("--lines", group=_TRAINING, default=200, least=1, metavar="N")
+    """Lines per direction for the verdict"""
+    beam: int = option("--beam", group=_TRAINING, default=5, metavar="N")
+    """Beam size for the verdict"""
+
+    run: Path | None = option("--run", group=_RUN, default=None, metavar="FOLDER")
+    """Folder of the run (default: runs/LANG-SIDE)"""
+    output: Path | None = option("--output", "-o", group=_RUN, default=None, metavar="PATH")
+    """Also store the pack here: a folder or X.graftpack"""
+    fresh: bool = option("--fresh", group=_RUN, default=False)
+    """Start over; an earlier run is moved aside"""
+    dry_run: bool = option("--dry-run", group=_RUN, default=False)
+    """Examine the text and estimate; train nothing"""
+    quiet: bool = option("--quiet", "-q", group=_RUN, default=False)
+    """Print the result only"""
+
+    def __post_init__(self) -> None:
+        check_language_names(self.languages, "the languages to add")
+        check_seed(self)
+        check_numbers(self, "at least 1", one_or_more, "steps", "merges", "test_lines", "beam")

@@ -1,0 +1,183 @@
+"""What `from graftmt import add, train, evaluate` gives: the commands as functions, with the same options and defaults.
+
+Layer 8, below the command line, which calls the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from graftmt.adding.options import AddOptions
+from graftmt.configuration import from_mapping
+from graftmt.errors import ConfigError, LanguageError
+
+if TYPE_CHECKING:
+    from graftmt.adding.result import AddResult
+    from graftmt.base import Base
+    from graftmt.data import Corpus, Direction
+    from graftmt.packs import Pack, Recipe, Side
+    from graftmt.training.journal import OnStep
+    from graftmt.translator import Translator
+
+Say = Callable[[str], None]
+
+
+@overload
+def add(base: Base | str | Path, language: str, pairs: Any = None, *, side: Side, **options: Any) -> Pack: ...
+@overload
+def add(
+    base: Base | str | Path, language: str, pairs: Any = None, *, side: Literal["both"] | None = None, **options: Any
+) -> tuple[Pack, ...]: ...
+def add(
+    base: Base | str | Path,
+    language: str,
+    pairs: Any = None,
+    *,
+    partner: str | None = None,
+    side: Literal["source", "target", "both"] | None = None,
+    recipe: Recipe | str | int | None = None,
+    train: str | Path | tuple[str, ...] | list[str] | None = None,
+    on_step: OnStep | None = None,
+    say: Say | None = None,
+    **options: Any,
+) -> Pack | tuple[Pack, ...]:
+    """Trains a pack for a new language, as `graftmt add` does, and returns it; for both sides, two of them.
+
+    The text is `pairs` of lines, (new, partner), or anything with a column for each language (a dict, a pandas DataFrame, a
+    datasets.Dataset), or `train`: a corpus folder, or LANG=FILE for each language. Other `options` are the fields of
+    `AddOptions`: steps, output, run, …. `on_step` hears each line of the training log; `say` what the command would print.
+    """
+    from graftmt.base import Base, choose_device
+    from graftmt.pairs import stored_pairs
+
+    if (pairs is None) == (train is None):
+        raise ConfigError(
+            "add needs the text once: as pairs, or as train= with a corpus folder or LANG=FILE for each language."
+        )
+    languages = tuple(name.strip() for name in language.split(","))
+    if pairs is not None:
+        text, partner = stored_pairs(pairs, languages, partner)
+        given: tuple[str, ...] = tuple(f"{name}={path}" for name, path in text.items())
+    else:
+        assert train is not None
+        given = (str(train),) if isinstance(train, str | Path) else tuple(map(str, train))
+    resident = base if isinstance(base, Base) else None
+    if resident is not None:
+        options.setdefault("device", str(resident.model.device))
+    else:
+        device = choose_device(options.get("device", "auto"))
+        resident = Base.load(base, device=device, dtype=options.get("base_precision", "fp32"))  # type: ignore[arg-type]
+    if partner is not None:
+        options.setdefault("partners", tuple(name.strip() for name in partner.split(",")))
+    options.setdefault("quiet", True)
+    asked = from_mapping(
+        AddOptions,
+        {
+            "languages": languages,
+            "base": resident.folder or Path("base"),
+            "train": given,
+            "side": side,
+            "recipe": None if recipe is None else str(recipe),
+            **options,
+        },
+    )
+    packs = [result.pack for result in add_with(asked, say or _silent, resident, on_step=on_step)]
+    if asked.dry_run:
+        raise ConfigError("add returns a pack, and a dry run makes none; use `graftmt add --dry-run`.")
+    made = tuple(pack for pack in packs if pack is not None)
+    return made if len(made) > 1 else made[0]
+
+
+def _silent(text: str) -> None:
+    """Where nobody listens."""
+
+
+def add_with(options: AddOptions, say: Say, base: Base | None = None, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
+    """The packs that these options ask for, one side after the other; numbers in the recipe are models of the paper or ours."""
+    from graftmt.adding.plan import choose_sides, requests_of
+    from graftmt.adding.run import add_languages
+    from graftmt.base import Base, choose_device
+    from graftmt.experiments.numbered import numbered_recipe
+
+    if base is None:
+        base = Base.load(options.base, device=choose_device(options.device), dtype=options.base_precision)
+    recipes: dict[Side, tuple[Recipe, str | None]] = {}
+    if options.recipe is not None:
+        for side in choose_sides(options):
+            if (found := numbered_recipe(options.recipe, side)) is not None:
+                recipes[side] = found
+    requests = requests_of(options, base, recipes)  # both are checked before hours are spent on the first
+    return add_languages(requests, base, say, on_step=on_step)
+
+
+def train(
+    config: Mapping[str, Any] | str | Path,
+    *overrides: str,
+    fresh: bool = False,
+    minutes: float | None = None,
+    on_step: OnStep | None = None,
+    say: Say | None = None,
+) -> Base:
+    """Trains a base, as `graftmt train` does, from a YAML file or a mapping of the same keys; returns it, loaded.
+
+    `overrides` are texts such as "run=runs/mine" and "stages.0.steps=500".
+    """
+    from graftmt.base import Base
+    from graftmt.configuration import apply_overrides, load_yaml, to_mapping
+    from graftmt.training import TrainConfig, train_base
+
+    values = dict(config) if isinstance(config, Mapping) else load_yaml(Path(config))
+    resolved = from_mapping(TrainConfig, apply_overrides(to_mapping(values), overrides))
+    folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=True, say=say or _silent, on_step=on_step)
+    return Base.load(folder)
+
+
+def evaluate(
+    translator: Translator | Base | str | Path,
+    corpus: str | Path,
+    directions: str = "english-centric",
+    *,
+    packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path] = (),
+    split: str = "test",
+    beam: int = 5,
+    **options: Any,
+) -> dict[str, Any]:
+    """Scores directions such as "en-fr,fr-en" or "multi-parallel", as `graftmt evaluate` does.
+
+    Returns {"directions": {"en-fr": {"bleu": …, "chrf": …}, …}, "averages": {…}, …}. Other `options` are the fields of
+    `AssessOptions`: lines, through, tokenize, output, ….
+    """
+    from graftmt.assessment.assess import AssessOptions, assess
+    from graftmt.assessment.score_report import document
+    from graftmt.data import Corpus
+    from graftmt.decoding import SearchOptions, batch_tokens_for
+    from graftmt.translator import Translator
+
+    if not isinstance(translator, Translator):
+        translator = Translator(translator, packs)
+    found = Corpus.open(corpus, split)
+    search = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(str(translator.base.model.device)))
+    chosen = chosen_directions(translator, found, directions, options.get("pivot", "en"))
+    options = {"quiet": True, **options}
+    return document(assess(translator, found, AssessOptions(directions=tuple(chosen), search=search, **options)))
+
+
+def chosen_directions(translator: Translator, corpus: Corpus, directions: str, pivot: str) -> list[Direction]:
+    """The directions that were named, or those of a view that base and packs together can translate."""
+    from graftmt.assessment.direction_lines import lacking_languages
+    from graftmt.data import select_directions
+
+    languages = [language for language in translator.languages if language in corpus.languages]
+    if len(languages) < 2:
+        raise LanguageError(
+            f"{corpus.folder} has {corpus.split} text in {', '.join(corpus.languages)} and the base knows "
+            f"{', '.join(translator.languages)}: {len(languages)} in common, where translation needs 2."
+        )
+    chosen = select_directions(directions, languages, pivot, lacking_languages(translator.languages, corpus))
+    if not translator.packs or "," in directions:
+        return chosen
+    # A view means what can be translated: a source pack does not make its language a target.
+    reads, writes = translator.source_languages, translator.target_languages
+    return [d for d in chosen if d.source in reads and d.target in writes] or chosen

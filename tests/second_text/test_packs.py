@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graftmt.base import Base
+from graftmt.data import Corpus
+from graftmt.errors import ConfigError, LanguageError
+from graftmt.model.embeddings import ExtendedEmbedding
+from graftmt.packs import Pack, compose
+from graftmt.packs.alignment import translation_table, translations_of
+from graftmt.text import code_symbol, pieces_of
+
+KINDS = ("characters", "ours")
+METHODS = ("overlap", "alignment", "pieces", "random")
+
+
+def alignment(base: Base, text: Any, side: str, corpus: Path, new: str, old: str) -> dict[str, dict[str, float]]:
+    lines, base_text = Corpus.open(corpus, "train", (new, old)), base.tokenizer.side(side)  # type: ignore[arg-type]
+    pairs = ((text.encode(a), base_text.encode(b)) for a, b in zip(lines.lines(new), lines.lines(old), strict=True))
+    return translations_of(text, base_text, translation_table(pairs, text, base_text))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_rows_start_by_name(
+    any_base: Base, make_pack: Callable[..., Pack], graft_corpus: Path, side: str, kind: str, method: str
+) -> None:
+    """uk shares letters with ru, which all bases here know on the target side; those on the source side know ru or Latin."""
+    base_text = any_base.tokenizer.side(side)  # type: ignore[arg-type]
+    text = make_pack(any_base, side, "uk", kind).tokenizer
+    translations = alignment(any_base, text, side, graft_corpus, "uk", "ru") if method == "alignment" else None
+    pack = make_pack(any_base, side, "uk", kind, f"embed + init:{method}", translations=translations)
+    weight = pack.parameters["embedding.weight"]
+    matrix = any_base.model.source_embedding if side == "source" else any_base.model.target_embedding
+    assert weight.shape[0] == len(text) == len(text.symbols)
+    counts = pack.card["initialisation"]
+    assert sum(counts.values()) == len(text)
+    shared = set(pieces_of(text)) & set(pieces_of(base_text))
+    row_of = {symbol: row for row, symbol in enumerate(base_text.symbols)}
+    for row in text.piece_rows:
+        same = text.symbols[row] in shared and torch.equal(weight[row], matrix.weight[row_of[text.symbols[row]]])
+        assert same == (method != "random" and text.symbols[row] in shared)
+    if method != "random":
+        assert torch.equal(weight[text.end_id], matrix.weight[base_text.end_id])
+        assert counts["overlap"] >= len(shared) + 1
+    for language in text.languages:  # the base's codes, wherever they stand
+        assert torch.equal(weight[text.code(language)], matrix.weight[row_of[code_symbol(language)]])
+    if method == "alignment" and side == "target":
+        assert counts["alignment"] > 0
+    if method == "pieces" and kind == "ours" and side == "target":
+        assert counts["pieces"] > 0
+    padding = matrix.weight[base_text.padding_id] if any_base.tokenizer.layout.decoder_start == "padding" else torch.zeros(32)
+    assert torch.equal(weight[text.padding_id], padding)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("recipe", ["embed", "embed + code:fixed:fr", "embed + code:none"])
+def test_codes_of_packs_stand_where_the_base_writes_them(
+    any_base: Base, make_pack: Callable[..., Pack], recipe: str, kind: str
+) -> None:
+    layout = any_base.tokenizer.layout
+    if layout.code_matrix("target") is None and recipe != "embed":
+        with pytest.raises(ConfigError, match="no language code"):
+            make_pack(any_base, "target", "uk", kind, recipe)
+        return
+    target = make_pack(any_base, "target", "uk", kind, recipe)
+    composition = compose(any_base, target=target)
+    codec, read = composition.codec, any_base.source_languages[0]
+    found = codec.source_prefix(read, "uk") + codec.source_suffix(read, "uk")
+    start = codec.decoder_prefix("uk")
+    source_text = any_base.tokenizer.side("source")
+    if layout.source_code == "target":
+        own = {"embed": [len(source_text)], "embed + code:fixed:fr": [source_text.code("fr")], "embed + code:none": []}[recipe]
+        assert found == [*own, source_text.end_id]
+        assert len(start) == 1
+    elif layout.decoder_code:
+        own = [] if recipe.endswith("none") else [len(target.tokenizer)]
+        assert start[1:] == own
+        assert set(found) == {source_text.code(read), source_text.end_id}
+        assert isinstance(composition.model.target_embedding, ExtendedEmbedding) == bool(own)
+    else:
+        assert (found, len(start)) == ([source_text.end_id], 1)
+    assert start[0] == (target.tokenizer.padding_id if layout.decoder_start == "padding" else target.tokenizer.end_id)
+
+
+def test_languages_belong_to_sides(make_base: Callable[..., Path], make_pack: Callable[..., Pack]) -> None:
+    base = Base.load(make_base("one-way"))
+    assert (base.source_languages, base.target_languages, base.languages) == (("en", "fr"), ("ru",), ("en", "fr", "ru"))
+    with pytest.raises(LanguageError, match=r"'ru'.*as source.*en, fr"):
+        compose(base).codec.source_tokenizer("ru")
+    make_pack(base, "source", "ru", "characters")  # the base writes it, and cannot read it
+    with pytest.raises(LanguageError, match="'ru'"):
+        make_pack(base, "target", "ru", "characters")

@@ -1,0 +1,94 @@
+"""The functions of `graftmt`: a pack from pairs in memory, the same as the command's; a base; scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graftmt
+from graftmt import Base, Pack, Recipe, Translator, add, evaluate
+from graftmt.data import Corpus
+from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
+
+QUICK: dict[str, Any] = {"steps": 2, "merges": 20, "test_lines": 2, "beam": 1, "device": "cpu"}
+QUICK["overrides"] = ("threads=1", "tensorboard=false")
+
+
+@pytest.fixture
+def base(graft_base: Callable[..., Path]) -> Base:
+    return Base.load(graft_base())
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAFTMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def pairs(graft_corpus: Path) -> list[tuple[str, str]]:
+    texts = Corpus.open(graft_corpus, "train").texts(["el", "en"])
+    return list(zip(texts["el"], texts["en"], strict=True))
+
+
+def test_everything_that_is_promised_is_there() -> None:
+    assert all(getattr(graftmt, name) is not None for name in graftmt.__all__)
+    with pytest.raises(AttributeError, match="no_such"):
+        graftmt.no_such  # noqa: B018
+
+
+def test_a_pack_comes_from_pairs_and_translates(base: Base, pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    pack = add(base, "el", pairs, partner="en", side="source", recipe="embed", on_step=heard.append, **QUICK)
+    assert isinstance(pack, Pack)
+    assert (pack.languages, pack.side, pack.recipe, pack.base) == (("el",), "source", Recipe(), base.fingerprint)
+    assert {event["event"] for event in heard} >= {"train"}
+    assert (tmp_path / "runs" / "el-source" / "plan.json").is_file()
+    assert len(Translator(base, packs=[pack]).translate(["ένα"], source="el", target="fr")) == 1
+
+
+@pytest.mark.parametrize("shape", ["columns", "pandas", "translation"])
+def test_other_shapes_give_the_same_pack(base: Base, pairs: list[tuple[str, str]], shape: str, tmp_path: Path) -> None:
+    wanted = add(base, "el", pairs, partner="en", side="source", recipe="embed", run=tmp_path / "first", **QUICK)
+    columns = {"el": [a for a, _ in pairs], "en": [b for _, b in pairs]}
+    given: Any = columns
+    if shape == "pandas":
+        given = pytest.importorskip("pandas").DataFrame(columns)
+    elif shape == "translation":
+        given = {"translation": [{"el": a, "en": b} for a, b in pairs]}
+    found = add(base, "el", given, side="source", recipe="embed", run=tmp_path / "second", **QUICK)
+    assert found.fingerprint == wanted.fingerprint
+
+
+def test_both_sides_are_the_default(base: Base, graft_corpus: Path) -> None:
+    source, target = add(base, "el", train=graft_corpus, partner="en", augment="none", **QUICK)
+    assert (source.side, target.side) == ("source", "target")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, ConfigError),
+        ({"pairs": [("a", "b")], "train": "corpus"}, ConfigError),
+        ({"pairs": [("a", "b")]}, LanguageError),
+        ({"pairs": [("a", "b", "c")], "partner": "en"}, DataError),
+        ({"pairs": [("a", 3)], "partner": "en"}, DataError),
+        ({"pairs": "text", "partner": "en"}, DataError),
+        ({"pairs": {"el": ["a"], "en": ["b", "c"]}}, DataError),
+        ({"pairs": {"fr": ["a"], "en": ["b"]}}, LanguageError),
+        ({"pairs": {"el": ["a"], "../en": ["b"]}}, LanguageError),
+        ({"train": "corpus", "step": 3}, ConfigError),
+    ],
+)
+def test_what_cannot_be_meant_is_an_error(base: Base, arguments: dict[str, Any], error: type[GraftError]) -> None:
+    with pytest.raises(error):
+        add(base, "el", side="source", **arguments)
+
+
+def test_scores_go_by_the_names_of_directions(base: Base, graft_corpus: Path) -> None:
+    found = evaluate(base, graft_corpus, "en-fr,fr-en", split="valid", lines=3, beam=1, off_target=False)
+    assert list(found["directions"]) == ["en-fr", "fr-en"]
+    assert 0 <= found["directions"]["en-fr"]["chrf"] <= 100
