@@ -234,6 +234,29 @@ def test_results_of_several_settings_are_side_by_side_and_listed_apart(
         assert shown and not kept, "the results are beside it"
 
 
+def test_a_result_of_the_first_format_gives_way_and_is_counted(
+    run, graftmt, arguments, quick, toy, results, tmp_path: Path
+) -> None:
+    asked = ("--tables", "2", "--rows", "7,8")
+    run(tmp_path, *asked)
+    for key, document in results(tmp_path).items():
+        del document["format"], document["name"]
+        for one in document["scores"].values():
+            del one["set"], one["settings"], one["text"]
+        if key == "model-8-el-seed1":
+            (tmp_path / "results" / f"{results(tmp_path)[key]['name']}.json").unlink()
+        document["steps"] = 77
+        (tmp_path / "results" / f"{key}.json").write_text(json.dumps(document), encoding="utf-8")
+    report = ("experiment", "report", "demo", *quick, *toy, "-r", str(tmp_path), "-t", "2", "-f", "none")
+    assert graftmt(*report).code == 0
+    page = (tmp_path / "report" / "README.md").read_text("utf-8")
+    steps = {line.split(" | ")[0]: line.split(" | ")[-2] for line in page.splitlines() if line.startswith(("| 7 ", "| 8 "))}
+    assert steps == {"| 7": "3", "| 8": "77"}, "the one that is of the first format alone is shown"
+    listed = ("experiment", "list", "demo", "-o", str(tmp_path), *arguments(tmp_path)[3:7], *quick, *toy, *asked, "--json")
+    jobs = {job["job"]: (job["done"], job["others"]) for job in json.loads(graftmt(*listed).stdout)["jobs"]}
+    assert jobs == {"model-4": (True, 1), "model-7-el-seed1": (True, 1), "model-8-el-seed1": (False, 1)}
+
+
 def test_another_beam_is_scored_and_not_trained(run, results, graftmt, quick, toy, tmp_path: Path) -> None:
     asked = ("--tables", "2", "--rows", "7")
     run(tmp_path, *asked)
