@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.adding.verification import verify
-from graftmt.assessment.directions import Evaluation, evaluate_directions
+from graftmt.assessment.direction_lines import Evaluation, evaluate_directions
 from graftmt.base import Base, check_base_place, choose_device, read_base_document
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, Direction, select_directions
@@ -255,9 +255,8 @@ class Story:
         path = options.folder / "packs" / plan.name
         store_pack(pack, path, self.base, found, options.beam, self.test.split)
         self.findings.packs[plan.name] = pack, path
-        scores = [evaluation.scores for evaluation in found]
-        others = ", ".join(f"{score.direction} {score.chrf:.1f}" for score in scores[1:])
-        self.say(f"   chrF on held-out lines: {scores[0].direction} {scores[0].chrf:.1f}; zero-shot {others}")
+        trained, *others = (f"{evaluation.direction} {evaluation.scores.chrf:.1f}" for evaluation in found)
+        self.say(f"   chrF on held-out lines: {trained}; zero-shot {', '.join(others)}")
         return [
             Result(
                 evaluation=evaluation,
