@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 import yaml
 
 from graftmt.errors import ConfigError, nearest
+from graftmt.reading import LARGEST_TEXT, read_limited
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ T = TypeVar("T")
 def load_yaml(path: Path) -> dict[str, Any]:
     """The mapping a YAML file holds."""
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.safe_load(read_limited(path, LARGEST_TEXT).decode())
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration file {path}; check the path.") from None
     except IsADirectoryError:

@@ -19,8 +19,9 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from graftmt.documents import LARGEST_DOCUMENT, check_fields, open_regular, parse_document
+from graftmt.documents import LARGEST_DOCUMENT, check_fields, parse_document
 from graftmt.errors import CheckpointError, first_few
+from graftmt.reading import open_regular
 
 KINDS = {
     "F64": torch.float64,

@@ -14,6 +14,7 @@ import yaml
 from robustness.cases import MOST_MEMORY, Attack, Finding, Tally
 from robustness.isolation import Outcome, command_line, run_isolated
 from robustness.leavings import snapshot
+from robustness.members import make_device
 from robustness.world import QUICK_ADD, World, surroundings, work_arguments
 
 Say = Callable[[str], None]
@@ -93,9 +94,9 @@ PATHS = (
         "",
         "nothing",
         "nothing/below",
-        "/dev/null",
-        "/dev/full",
-        "/dev/zero",
+        "null-device",
+        "endless-device",
+        "pipe",
         "[/x]",
         "[bold]",
         "x" * 300,
@@ -315,6 +316,8 @@ class Arguments:
         os.mkfifo(self.inside / "pipe")
         (self.inside / "circle").symlink_to("circle")
         (self.inside / "dead").symlink_to(self.outside / "nothing")
+        for name, minor in (("null-device", 3), ("endless-device", 5)):
+            make_device(self.inside / name, minor)
 
     def environment(self) -> dict[str, str]:
         return {**surroundings(self.world, self.inside / "cache"), "TMPDIR": str(self.inside / "temporary")}

@@ -30,6 +30,7 @@ from graftmt.files import exclusive, read_json, remove_left
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
+from graftmt.reading import open_regular
 from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
@@ -297,7 +298,7 @@ def describe_corpus(options: AugmentOptions, splits: Mapping[str, Corpus], work:
 
 def _hash_file(path: Path) -> str:
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()[:32]
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; check the path.") from None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from graftmt.documents import read_limited
 from graftmt.errors import DataError
+from graftmt.reading import read_limited
 from graftmt.text.kinds import TextKind, default_kind, text_kind
 from graftmt.text.protocol import BaseText, Text, check_text
 
