@@ -15,12 +15,15 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 import yaml
 
 from graftmt.errors import ConfigError, nearest
+from graftmt.files import check_regular
 
 T = TypeVar("T")
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
     """The mapping a YAML file holds."""
+    if not path.is_dir():
+        check_regular(path)
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -343,8 +343,10 @@ def attack(command: Command, world: World, tmp_path: Path, *, everything: bool) 
         arguments = [world.fill(one, out) for one in written(command, name, value)]
         outcome = try_one(arguments, world, command.stdin)
         shown = value if value is None or len(value) < 60 else f"{value[:60]}…"
-        if outcome.problem:
+        asked_for = value == "100000" and outcome.problem.startswith("more than")  # so many lines, which take their time
+        if outcome.problem and not asked_for:
             problems.append(f"{' '.join(command.names)}  {name} {shown!r}\n{outcome.problem}")
+            open("/tmp/hostile-live.txt", "a").write(problems[-1] + "\n\n")  # XX
         shutil.rmtree(out, ignore_errors=True)
         for left in (world.folder / "empty").iterdir():
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
