@@ -18,6 +18,8 @@ from graftmt.errors import ConfigError, nearest
 from graftmt.files import check_regular
 
 T = TypeVar("T")
+LONGEST_INTEGER = 128
+"""Bits. Larger ones cannot be meant, nor become a float, nor be shown."""
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
@@ -137,6 +139,12 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
+    if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
+        raise ConfigError(f"{where} is a number of {value.bit_length():,} bits; expected a smaller one.")
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ConfigError(f"{where} is {value!r}, which is no text: it has half of a surrogate pair.")
+    if hint is Path and isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"{where} is {value!r}; a path cannot have a NUL.")
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is float and isinstance(value, str):
