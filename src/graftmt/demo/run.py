@@ -72,6 +72,8 @@ class DemoResult:
 
 def run_demo(options: DemoOptions, say: Say) -> DemoResult:
     """The whole story; each step says what it does and what came of it. What an earlier try finished is taken as it is."""
+    device = choose_device(options.device)
+    SearchOptions(beam=options.beam)  # now, and not after the text is made
     seconds: dict[str, float] = {}
     base_folder = options.folder / "base"
     check_no_other_base(base_folder, options)
@@ -85,7 +87,7 @@ def run_demo(options: DemoOptions, say: Say) -> DemoResult:
         else:
             copy_shipped_base(base_folder)
             say(f"2. Base: the one shipped with graftmt, in {base_folder} (train it yourself: graftmt demo --from-scratch).")
-        base = Base.load(base_folder, device=choose_device(options.device))
+        base = Base.load(base_folder, device=device)
     story = Story(options, Findings(base=base, seconds=seconds), train, valid, test, say)
     with timed(seconds, "base's directions"):
         story.score_base()
