@@ -254,6 +254,25 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield True  # as of `exclusive`, the lock goes with the file handle
 
 
+def kind_of_path(path: Path) -> str:
+    """What lies there in place of a file, for an error message."""
+    if path.is_dir():
+        return "a folder"
+    if path.is_fifo():
+        return "a named pipe"
+    if path.is_socket():
+        return "a socket"
+    if path.is_char_device() or path.is_block_device():
+        return "a device"
+    return "a link to something that is not there" if path.is_symlink() else "no file"
+
+
+def check_regular(path: Path) -> None:
+    """A pipe or a device may have no end, and cannot be read twice: an error, before it is opened."""
+    if os.path.lexists(path) and not path.is_file():
+        raise GraftError(f"{path} is {kind_of_path(path)}; a file was expected, give one.")
+
+
 def write_text(path: Path, text: str, *, tidy: bool = True) -> None:
     with atomic_file(path, tidy=tidy) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -265,6 +284,8 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
     """A JSON object, or an error that says which file is missing or damaged; `what` names it for a person."""
+    if not path.is_dir():
+        check_regular(path)
     try:
         value = parse_json(read_limited(path, LARGEST_JSON))
     except FileNotFoundError:

@@ -23,7 +23,7 @@ from graftmt.augmentation.engines import LOCAL, Engine
 from graftmt.augmentation.plan import Plan, Spec, make_plan
 from graftmt.base import Base, choose_device, read_base_document
 from graftmt.data import Corpus
-from graftmt.data.corpus import find_files
+from graftmt.data.corpus import check_equal_lengths, find_files
 from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
@@ -226,6 +226,8 @@ def open_splits(train: Sequence[str], new: Sequence[str], known: Sequence[str]) 
         for split in ("valid", "test"):
             corpus = in_order(Corpus(folder, split, find_files(folder, split)), known)
             if corpus.files:
+                # Now, and not when the translations are there and all is written.
+                check_equal_lengths({name: sum(1 for _ in corpus.lines(name)) for name in corpus.languages}, corpus)
                 splits[split] = corpus
     return splits
 

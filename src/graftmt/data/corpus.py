@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from graftmt.errors import DataError, GraftError, LanguageError, nearest
-from graftmt.files import read_json
-from graftmt.reading import check_regular_or_new, open_regular
+from graftmt.files import check_regular, kind_of_path, read_json
+from graftmt.reading import open_regular
 from graftmt.text.languages import check_language_names
 
 ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
@@ -43,7 +43,7 @@ BEGINNINGS = {
 
 def open_binary(path: Path) -> BinaryIO:
     """The uncompressed bytes of a plain, .gz, .xz or .zst file."""
-    check_regular_or_new(path)
+    check_regular(path)
     _check_beginning(path)
     if path.suffix == ".gz":
         return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(path, "rb")))  # lines of a buffer are read in C
@@ -238,19 +238,6 @@ def find_files(folder: Path, split: str) -> dict[str, Path]:
             )
         found[language] = path
     return dict(sorted(found.items()))
-
-
-def kind_of_path(path: Path) -> str:
-    """What lies there in place of a file, for an error message."""
-    if path.is_dir():
-        return "a folder"
-    if path.is_fifo():
-        return "a named pipe"
-    if path.is_socket():
-        return "a socket"
-    if path.is_char_device() or path.is_block_device():
-        return "a device"
-    return "a link to something that is not there" if path.is_symlink() else "no file"
 
 
 def check_equal_lengths(counts: dict[str, int], corpus: Corpus) -> None:
