@@ -282,9 +282,8 @@ def test_averages_of_new_languages_are_groups_of_their_own(with_packs) -> None:
 def test_a_folder_that_is_removed_in_mid_work_is_an_error(
     evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    from graftmt.assessment.directions import translate_directions
-
     from graftmt.assessment import run
+    from graftmt.assessment.directions import translate_directions
 
     folder = tmp_path / "scores"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graftmt.experiments.reporting.results import read_results
-from graftmt.experiments.runs import made_facts
 
 from graftmt.errors import DataError
 from graftmt.experiments.jobs import base_job
+from graftmt.experiments.reporting.results import read_results
+from graftmt.experiments.runs import made_facts
 from graftmt.experiments.store import Store
 
 

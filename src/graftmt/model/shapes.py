@@ -14,7 +14,7 @@ from graftmt.model.transformer import Transformer
 
 
 def parameter_shapes(config: ModelConfig, rows: int, target_rows: int | None = None) -> dict[str, tuple[int, ...]]:
-    """Those of `Transformer.build(config, rows, …)`, in any order, without its memory. One layer of each stack stands for all."""
+    """Those of `Transformer.build(config, rows, …)`, in any order. One layer of each stack stands for all."""
     with torch.device("meta"):
         # Which row is padding makes no difference here; row 0 is one that each matrix has.
         small = replace(config, encoder_layers=1, decoder_layers=1, padding_id=0)
