@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from graftmt.configuration import from_mapping, to_mapping
-from graftmt.documents import check_fields, read_document
+from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
 from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.model import ModelConfig, Transformer, parameter_shapes
@@ -216,9 +216,8 @@ def architecture_of(document: Mapping[str, Any], folder: Path) -> ModelConfig:
         if config.padding_id >= document["rows"]:
             raise ConfigError(f"architecture: padding_id is {config.padding_id}, and there are {document['rows']} rows.")
     except ConfigError as error:
-        raise CheckpointError(
-            f"{folder}/base.json is damaged ({str(error).rstrip('.')}). Restore the folder from a copy."
-        ) from None
+        reason = str(error)[:LONGEST_MESSAGE].rstrip(".")
+        raise CheckpointError(f"{folder}/base.json is damaged ({reason}). Restore the folder from a copy.") from None
     return config
 
 

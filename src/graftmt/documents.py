@@ -19,6 +19,8 @@ LARGEST_DOCUMENT = 8 * 2**20
 """Bytes of a JSON document. The longest that graftmt has written has a hundredth of it."""
 MOST_VALUES = 400_000
 """In a JSON document, counted by its commas and brackets: each becomes an object of some 60 bytes."""
+LONGEST_MESSAGE = 1_000
+"""Characters that are shown of an error which may repeat a text from a document."""
 _LARGEST_INTEGER = 2**63
 
 
