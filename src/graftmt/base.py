@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from graftmt.configuration import from_mapping, to_mapping
-from graftmt.documents import check_fields, read_document
+from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
 from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.model import ModelConfig, Transformer, load_tensors, parameter_shapes
@@ -248,9 +248,8 @@ def architecture_of(document: Mapping[str, Any], folder: Path) -> ModelConfig:
         if config.embeddings == "tied" and "target_rows" in document:
             raise ConfigError("architecture: embeddings are tied, and there are target_rows.")
     except ConfigError as error:
-        raise CheckpointError(
-            f"{folder}/base.json is damaged ({str(error).rstrip('.')}). Restore the folder from a copy."
-        ) from None
+        reason = str(error)[:LONGEST_MESSAGE].rstrip(".")
+        raise CheckpointError(f"{folder}/base.json is damaged ({reason}). Restore the folder from a copy.") from None
     return config
 
 

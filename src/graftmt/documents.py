@@ -15,6 +15,8 @@ from graftmt.reading import LARGEST_TEXT, read_limited
 LARGEST_DOCUMENT = LARGEST_TEXT
 MOST_VALUES = 400_000
 """In a JSON document, counted by its commas and brackets: each becomes an object of some 60 bytes."""
+LONGEST_MESSAGE = 1_000
+"""Characters that are shown of an error which may repeat a text from a document."""
 _LARGEST_INTEGER = 2**63
 
 

@@ -7,6 +7,7 @@ is read. Then each tensor is copied into memory of its own: nothing that later h
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -134,7 +135,12 @@ class TensorFile:
         return bytes(content)
 
     def _read_tensor(self, stored: Stored) -> Tensor:
-        tensor = torch.empty(stored.shape, dtype=stored.dtype)
+        size = stored.end - stored.start
+        if size < _READ:
+            tensor = torch.empty(stored.shape, dtype=stored.dtype)
+        else:  # pages of its own, which go back to the system where the tensor is only converted; malloc would keep holes
+            pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            tensor = torch.frombuffer(pages, dtype=stored.dtype).view(stored.shape)
         self._fill(bytes_of(tensor))
         return tensor
 
