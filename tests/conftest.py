@@ -298,7 +298,7 @@ def graftmt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
     from graftmt.cli.app import main
 
     def run(*arguments: str, stdin: bytes = b"") -> Result:
-        path = tmp_path / "standard-input"
+        path = tmp_path.with_name(f"{tmp_path.name}-standard-input")  # not inside, where only the test writes
         path.write_bytes(stdin)
         capfd.readouterr()
         with path.open(encoding="utf-8") as handle, monkeypatch.context() as patch:

@@ -160,7 +160,7 @@ def test_training_leaves_no_worker(
 
 
 SCORING = """
-from graftmt.assessment.scoring import ScoringJob, scorer
+from graftmt.assessment.scoring_pool import ScoringJob, scorer
 if __name__ == "__main__":
     lines = [f"some words {number} and more of them" for number in range(20_000)]
     with scorer(None, 100_000) as scores:

@@ -149,8 +149,8 @@ def evaluate(
     Returns {"directions": {"en-fr": {"bleu": …, "chrf": …}, …}, "averages": {…}, …}. Other `options` are the fields of
     `AssessOptions`: lines, through, tokenize, output, ….
     """
-    from graftmt.assessment.report import document
-    from graftmt.assessment.run import AssessOptions, assess
+    from graftmt.assessment.assess import AssessOptions, assess
+    from graftmt.assessment.score_report import document
     from graftmt.data import Corpus
     from graftmt.decoding import SearchOptions, batch_tokens_for
     from graftmt.translator import Translator
@@ -166,7 +166,7 @@ def evaluate(
 
 def chosen_directions(translator: Translator, corpus: Corpus, directions: str, pivot: str) -> list[Direction]:
     """The directions that were named, or those of a view that base and packs together can translate."""
-    from graftmt.assessment.directions import lacking_languages
+    from graftmt.assessment.direction_lines import lacking_languages
     from graftmt.data import select_directions
 
     languages = [language for language in translator.languages if language in corpus.languages]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graftmt.adding.verdict import Verdict, judge, no_verdict, sample_translations
-from graftmt.assessment.directions import Evaluation, evaluate_directions
+from graftmt.assessment.direction_lines import Evaluation, evaluate_directions
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
@@ -49,9 +49,9 @@ def test_scores_are_those_of_the_translator(base: Base, packs: dict[str, Pack], 
         for found in evaluate_directions(
             translator, test, [Direction("el", "fr"), Direction("el", "ru")], pairs=5, pivot=route, options=options
         ):
-            entry = verdict.scores[found.scores.direction]
+            entry = verdict.scores[str(found.direction)]
             entry = entry["pivot"] if route else entry
-            assert (entry["bleu"], entry["chrf"]) == (round(found.scores.bleu, 2), round(found.scores.chrf, 2))
+            assert entry["bleu"] == round(found.scores.bleu, 2) and entry["chrf"] == round(found.scores.chrf, 2)
     assert "pivot" not in verdict.scores["el-en"]
     assert verdict.facts()["scored_on"] == "test, beam 1"
     assert {sample["direction"] for sample in verdict.samples} == {"el-en", "el-fr", "el-ru"}
@@ -119,7 +119,9 @@ def test_entries_name_both_sides(base: Base, packs: dict[str, Pack], graft_corpu
 def evaluation(direction: str, count: int) -> Evaluation:
     source, target = direction.split("-")
     lines = [f"{direction} {'x' * (number % 30)} {number}" for number in range(count)]
-    return Evaluation(score_direction(lines, lines, source=source, target=target), lines, lines, lines)
+    return Evaluation(
+        Direction(source, target), score_direction(lines, lines, source=source, target=target), lines, lines, lines
+    )
 
 
 @pytest.mark.parametrize("count", [1, 4, 30, 500])

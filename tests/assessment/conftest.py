@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from graftmt.assessment.report import document
-from graftmt.assessment.run import Assessment, AssessOptions, assess
+from graftmt.assessment.assess import Assessment, AssessOptions, assess
+from graftmt.assessment.score_report import document
 from graftmt.data import Corpus, select_directions
 from graftmt.decoding import SearchOptions
 from graftmt.files import write_json

@@ -159,4 +159,4 @@ def test_what_cannot_be_meant_is_one_paragraph_and_exit_code_1(
     result = graftmt(*options, *more)
     assert (result.code, result.stdout) == (1, "")
     assert words in result.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"in.en", "standard-input"}
+    assert {path.name for path in tmp_path.iterdir()} == {"in.en"}

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from graftmt.errors import DataError
-from graftmt.evaluation.matrix import GROUPS, Average, averages, groups, label
-from graftmt.evaluation.metrics import DirectionScores
+from graftmt.evaluation.matrix import GROUPS, grouped, groups, label
+from graftmt.evaluation.scores import Score, Scores, joined
 
 
-def scored(direction: str, bleu: float, chrf: float, lines: int = 10) -> DirectionScores:
+def scored(direction: str, bleu: float, chrf: float, lines: int = 10) -> Scores:
     source, target = direction.split("-")
-    return DirectionScores(
-        source=source, target=target, lines=lines, bleu=bleu, chrf=chrf, bleu_signature="tok:13a", chrf_signature="nc:6"
-    )
+    values = {"bleu": bleu, "chrf": chrf, "lines": lines}
+    return Scores(Score(metric=metric, value=value, source=source, target=target) for metric, value in values.items())
+
+
+def averages(*scores: Scores, **options: Any) -> dict[str, dict[str, Any]]:
+    return {name: some.averages() for name, some in grouped(joined(scores), **options).items()}
+
+
+def average(bleu: float, chrf: float, directions: int) -> dict[str, float]:
+    return {"bleu": bleu, "chrf": chrf, "directions": directions}
 
 
 SCORES = [
@@ -27,35 +36,35 @@ SCORES = [
 
 
 def test_averages_of_a_hand_made_example() -> None:
-    assert averages(SCORES) == {
-        "to_pivot": Average(bleu=35, chrf=55, directions=2),
-        "from_pivot": Average(bleu=20, chrf=44, directions=1),
-        "non_pivot": Average(bleu=12, chrf=31, directions=3),
-        "all": Average(bleu=21, chrf=pytest.approx(247 / 6), directions=6),
+    assert averages(*SCORES) == {
+        "to_pivot": average(bleu=35, chrf=55, directions=2),
+        "from_pivot": average(bleu=20, chrf=44, directions=1),
+        "non_pivot": average(bleu=12, chrf=31, directions=3),
+        "all": average(bleu=21, chrf=pytest.approx(247 / 6), directions=6),
     }
 
 
 def test_another_pivot_groups_otherwise() -> None:
-    groups = averages(SCORES, pivot="fr")
-    assert groups["to_pivot"].directions == 3
-    assert groups["from_pivot"].directions == 2
-    assert groups["non_pivot"].directions == 1
+    groups = averages(*SCORES, pivot="fr")
+    assert groups["to_pivot"]["directions"] == 3
+    assert groups["from_pivot"]["directions"] == 2
+    assert groups["non_pivot"]["directions"] == 1
 
 
 def test_groups_partition_the_directions_and_order_does_not_matter() -> None:
-    groups = averages(SCORES)
-    assert sum(groups[name].directions for name in ("to_pivot", "from_pivot", "non_pivot")) == groups["all"].directions
-    assert averages(reversed(SCORES)) == groups
+    groups = averages(*SCORES)
+    assert sum(groups[name]["directions"] for name in ("to_pivot", "from_pivot", "non_pivot")) == groups["all"]["directions"]
+    assert averages(*reversed(SCORES)) == groups
 
 
 def test_a_group_without_directions_is_left_out() -> None:
-    assert set(averages([scored("fr-en", 1, 2)])) == {"to_pivot", "all"}
-    assert averages([]) == {}
+    assert set(averages(scored("fr-en", 1, 2))) == {"to_pivot", "all"}
+    assert averages() == {}
 
 
 def test_a_direction_given_twice_is_refused() -> None:
     with pytest.raises(DataError, match="fr-en"):
-        averages([scored("fr-en", 1, 2), scored("fr-en", 3, 4)])
+        averages(scored("fr-en", 1, 2), scored("fr-en", 3, 4))
 
 
 # With new languages
@@ -64,16 +73,16 @@ NEW = [scored("el-en", 5, 25), scored("uk-en", 7, 27), scored("en-uk", 3, 13), s
 
 
 def test_new_languages_have_groups_of_their_own_and_leave_the_others() -> None:
-    assert averages([*SCORES, *NEW], new=["el", "uk"]) == {
-        "to_pivot": Average(bleu=35, chrf=55, directions=2),
-        "from_pivot": Average(bleu=20, chrf=44, directions=1),
-        "non_pivot": Average(bleu=12, chrf=30.5, directions=2),
-        "new_to_pivot": Average(bleu=6, chrf=26, directions=2),
-        "new_to_others": Average(bleu=12, chrf=32, directions=1),
-        "pivot_to_new": Average(bleu=3, chrf=13, directions=1),
-        "others_to_new": Average(bleu=1, chrf=11, directions=1),
-        "new_to_new": Average(bleu=9, chrf=19, directions=1),
-        "all": Average(bleu=pytest.approx(151 / 11), chrf=pytest.approx(342 / 11), directions=11),
+    assert averages(*SCORES, *NEW, new=["el", "uk"]) == {
+        "to_pivot": average(bleu=35, chrf=55, directions=2),
+        "from_pivot": average(bleu=20, chrf=44, directions=1),
+        "non_pivot": average(bleu=12, chrf=30.5, directions=2),
+        "new_to_pivot": average(bleu=6, chrf=26, directions=2),
+        "new_to_others": average(bleu=12, chrf=32, directions=1),
+        "pivot_to_new": average(bleu=3, chrf=13, directions=1),
+        "others_to_new": average(bleu=1, chrf=11, directions=1),
+        "new_to_new": average(bleu=9, chrf=19, directions=1),
+        "all": average(bleu=pytest.approx(151 / 11), chrf=pytest.approx(342 / 11), directions=11),
     }
 
 

@@ -7,7 +7,7 @@ import re
 
 from rich.console import Console
 
-from graftmt.evaluation.metrics import DirectionScores
+from graftmt.evaluation.scores import Score, Scores, joined
 from graftmt.evaluation.tables import Column, Table, score_table
 
 AWKWARD = Table(
@@ -18,15 +18,12 @@ AWKWARD = Table(
 )
 
 
-def scored(source: str, target: str, bleu: float, tokenizer: str = "13a") -> DirectionScores:
-    return DirectionScores(
-        source=source,
-        target=target,
-        lines=7,
-        bleu=bleu,
-        chrf=bleu + 20,
-        bleu_signature=f"tok:{tokenizer}",
-        chrf_signature="nc:6",
+def scored(source: str, target: str, bleu: float, tokenizer: str = "13a", **more: float | None) -> Scores:
+    values = {"bleu": bleu, "chrf": bleu + 20, "lines": 7, **more}
+    signatures = {"bleu": f"tok:{tokenizer}", "chrf": "nc:6"}
+    return Scores(
+        Score(metric=metric, value=value, signature=signatures.get(metric, ""), source=source, target=target)
+        for metric, value in values.items()
     )
 
 
@@ -73,7 +70,7 @@ def test_no_title_means_no_heading() -> None:
 
 
 def test_the_score_table_holds_directions_averages_and_signatures() -> None:
-    table = score_table([scored("fr", "en", 30), scored("de", "en", 20), scored("en", "de", 10)])
+    table = score_table(joined([scored("fr", "en", 30), scored("de", "en", 20), scored("en", "de", 10)]))
     assert table.rows == (
         ("fr-en", "7", "30.0", "50.0"),
         ("de-en", "7", "20.0", "40.0"),
@@ -87,24 +84,24 @@ def test_the_score_table_holds_directions_averages_and_signatures() -> None:
 
 
 def test_signatures_that_differ_say_whose_they_are() -> None:
-    table = score_table([scored("en", "fr", 30), scored("en", "zh", 20, tokenizer="zh")])
+    table = score_table(joined([scored("en", "fr", 30), scored("en", "zh", 20, tokenizer="zh")]))
     assert table.notes == ("BLEU tok:13a (en-fr)", "BLEU tok:zh (en-zh)", "chrF nc:6")
 
 
 def test_off_target_rates_are_a_column_and_their_means_are_of_what_is_known() -> None:
-    scores = [scored("fr", "en", 30), scored("de", "en", 20), scored("en", "xx", 10)]
-    table = score_table(scores, off_target={"fr-en": 0.02, "de-en": 1.0, "en-xx": None})
+    rates = {("fr", "en"): 0.02, ("de", "en"): 1.0, ("en", "xx"): None}
+    table = score_table(joined(scored(*pair, 30, off_target=rate) for pair, rate in rates.items()))
     assert table.columns[-1].name == "off-target"
     assert [row[-1] for row in table.rows] == ["2.0 %", "100.0 %", "?", "51.0 %", "51.0 %"]
 
 
 def test_new_languages_are_named_under_the_table() -> None:
-    table = score_table([scored("fr", "en", 30), scored("el", "fr", 20), scored("uk", "fr", 10)], new=("el", "uk"))
+    table = score_table(joined([scored("fr", "en", 30), scored("el", "fr", 20), scored("uk", "fr", 10)]), new=("el", "uk"))
     assert [row[0] for row in table.rows[3:]] == ["X→/EN, mean of 2 directions", "all, mean of 3 directions"]
     assert table.notes[-1] == "X: el, uk"
 
 
 def test_the_mean_of_one_direction_does_not_repeat_its_row() -> None:
-    table = score_table([scored("el", "en", 30)], new=("el",), off_target={"el-en": 0.0})
+    table = score_table(scored("el", "en", 30, off_target=0.0), new=("el",))
     assert [row[0] for row in table.rows] == ["el-en"]
     assert not any(note.startswith("X:") for note in table.notes), "there is no X to explain"

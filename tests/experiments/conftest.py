@@ -80,12 +80,34 @@ def run(graftmt, arguments) -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def results() -> Callable[[Path], dict[str, dict[str, Any]]]:
-    """`results(output)`: every result file by its name."""
+    """`results(output)`: the results by the keys of their jobs, their scores by the plain names of test sets.
 
-    def read(output: Path) -> dict[str, dict[str, Any]]:
-        return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted((output / "results").glob("*.json"))}
+    With `named`, all files as they are, by their names.
+    """
+
+    def read(output: Path, *, named: bool = False) -> dict[str, dict[str, Any]]:
+        found = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted((output / "results").glob("*.json"))}
+        if named:
+            return found
+        for document in found.values():
+            for place in (document, document.get("base") or {}):
+                if "scores" in place:
+                    place["scores"] = {one["set"]: one for one in place["scores"].values()}
+        return {document["job"]: document for document in found.values()}
 
     return read
+
+
+@pytest.fixture
+def names(graftmt, arguments) -> Callable[..., dict[str, str]]:
+    """`names(output, "--tables", "2")`: the keys of jobs → their names, with hashes."""
+
+    def look(output: Path, *more: str) -> dict[str, str]:
+        shown = graftmt(*arguments(output, *more), "--dry-run", "--json")
+        assert shown.code == 0, shown.stderr
+        return {job["job"]: job["name"] for job in json.loads(shown.stdout)["jobs"]}
+
+    return look
 
 
 def scores_of(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

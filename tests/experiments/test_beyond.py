@@ -17,19 +17,20 @@ from sacrebleu.significance import PairedTest
 
 from graftmt.errors import DataError
 from graftmt.experiments import definitions
+from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.jobs import Job, in_order
-from graftmt.experiments.making import RunOptions
 from graftmt.experiments.paper import OURS, ROWS
 from graftmt.experiments.planning import Plan, Request, make_plan
 from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.reporting import write_report
 from graftmt.experiments.reporting.content import make_report, trade_offs
+from graftmt.experiments.reporting.kept_translations import Kept
 from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
-from graftmt.experiments.reporting.results import read_results
-from graftmt.experiments.reporting.significance import Kept
-from graftmt.experiments.running import run_experiments
+from graftmt.experiments.reporting.selection import select_results
+from graftmt.experiments.scheduling import run_experiments
 from graftmt.experiments.settings import Places, pack_config
+from graftmt.experiments.store import Store
 from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe
 from graftmt.training.pack_directions import scoped_directions
@@ -98,7 +99,7 @@ def test_all_translations_are_kept_unless_a_profile_says_otherwise() -> None:
         assert load_profile(name).evaluation.keep_lines is None
 
 
-def test_a_scoped_row_from_its_training_to_the_tests_of_the_report(run, results, graftmt, tmp_path: Path) -> None:
+def test_a_scoped_row_from_its_training_to_the_tests_of_the_report(run, results, graftmt, quick, toy, tmp_path: Path) -> None:
     folder = tmp_path / "experiments"
     outcome = run(folder, "--tables", "101,102", "--rows", "7,101,103,31,113", "--seeds", "1,2", "packs.source.steps=4")
     assert (outcome["failed"], outcome["left"]) == ({}, [])
@@ -108,19 +109,20 @@ def test_a_scoped_row_from_its_training_to_the_tests_of_the_report(run, results,
     assert (plain["steps"], scoped["steps"]) == (4, 6)
     assert scoped["parameters"] > plain["parameters"]
     assert scoped["verified"] == {"base_unchanged": True, "base_scores_identical": True}
-    stages = scoped["settings"]["training"]["stages"]
+    stages = scoped["settings"]["stages"]
     assert [stage["steps"] for stage in stages] == [4, 2]
     # Its first stage is the whole of (101), and zero-shot directions have nothing else.
     translations = folder / "translations"
     for target in ("fr", "ru"):
-        kept = [translations / f"model-{n}-el-seed1" / f"test.el-{target}.txt" for n in (101, 103)]
-        assert kept[0].read_bytes() == kept[1].read_bytes()
+        first, second = (
+            next((translations / found[f"model-{n}-el-seed1"]["name"]).glob(f"test.*.el-{target}.txt")) for n in (101, 103)
+        )
+        assert first.read_bytes() == second.read_bytes()
         name = f"el-{target}"
         assert scoped["scores"]["test"]["directions"][name] == plain["scores"]["test"]["directions"][name]
-    assert sorted(path.name for path in (translations / "lines").iterdir()) == [
-        f"test.{language}.txt" for language in ("el", "en", "fr", "ru")
-    ]
-    report = graftmt("experiment", "report", "demo", "--results", str(folder), "--json", "--figures", "3")
+    assert [path.suffixes[-2] for path in sorted((translations / "lines").iterdir())] == [".el", ".en", ".fr", ".ru"]
+    settings = (*quick, *toy, "packs.source.steps=4")
+    report = graftmt("experiment", "report", "demo", *settings, "--results", str(folder), "--json", "--figures", "3")
     assert report.code == 0, report.stderr
     document = json.loads(report.stdout)
     assert {101, 102} <= set(document["tables"])
@@ -153,8 +155,8 @@ def test_scoped_packs_are_composed_without_what_is_for_english(
         ],
         profile,
     )
-    options = RunOptions(output=tmp_path, corpus=graft_corpus, bases={4: graft_base()}, quiet=True)
-    outcome = run_experiments(profile, Plan(rows=(), jobs=jobs), options, say=lambda text: None)
+    store = Store(Addresses(profile, tmp_path, graft_corpus, {4: graft_base()}))
+    outcome = run_experiments(store, Plan(rows=(), jobs=jobs), quiet=True, say=lambda text: None)
     assert outcome.failed == {}
     found = results(tmp_path)
     both = [found[f"compose-{pair}-el-uk-seed1"] for pair in ("103+113", "101+115")]
@@ -235,7 +237,7 @@ def source(trained: float, zero_shot: float, language: str = "el") -> dict[str, 
 
 
 def report_of(folder: Path, **options: Any) -> Any:
-    return make_report(read_results(folder), Kept(folder / "translations"), **options)
+    return make_report(select_results(folder).results, Kept(folder / "translations"), **options)
 
 
 def verdicts(folder: Path, number: int) -> dict[str, str]:

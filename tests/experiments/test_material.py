@@ -12,7 +12,7 @@ from graftmt.augmentation import AugmentOptions, Spec
 from graftmt.augmentation.back_translation import BackTranslator
 from graftmt.base import Base
 from graftmt.data import Corpus
-from graftmt.experiments.claims import Claims
+from graftmt.experiments.job_locks import JobLocks
 from graftmt.experiments.material import Material, Teacher, augmented
 from graftmt.training import Stopped
 
@@ -34,7 +34,8 @@ def test_back_translation_stops_when_the_time_is_over_and_goes_on(
             teacher,
             folder,
             seed=1,
-            claims=Claims(tmp_path / "locks", said.append),
+            digest="0",
+            locks=JobLocks(tmp_path / "locks", said.append),
             minutes=minutes,
             quiet=True,
             say=said.append,

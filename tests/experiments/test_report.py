@@ -21,7 +21,7 @@ from graftmt.experiments.reporting.cells import Quantity, Results, paper_figures
 from graftmt.experiments.reporting.content import make_report, trade_offs
 from graftmt.experiments.reporting.latex import escape, latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
-from graftmt.experiments.reporting.results import read_results
+from graftmt.experiments.reporting.selection import select_results
 from graftmt.experiments.reporting.trade_off import split_by_gap
 
 BASE = {"id": 4, "fingerprint": "0dddbf411efd9ae5"}
@@ -76,7 +76,7 @@ def job(tmp_path: Path) -> Callable[..., Path]:
 
 
 def cells(folder: Path) -> Results:
-    return Results(read_results(folder), definitions.models(), "TED")
+    return Results(select_results(folder).results, definitions.models(), "TED")
 
 
 def rows_of(markdown: str) -> list[dict[str, str]]:
@@ -96,7 +96,7 @@ def rows_of(markdown: str) -> list[dict[str, str]]:
 
 
 def table(folder: Path, number: int) -> list[dict[str, str]]:
-    return rows_of(markdown_table(make_report(read_results(folder), tables=[number]).tables[0]))
+    return rows_of(markdown_table(make_report(select_results(folder).results, tables=[number]).tables[0]))
 
 
 def row(rows: list[dict[str, str]], number: int) -> dict[str, str]:
@@ -124,7 +124,7 @@ def test_a_score_stands_beside_the_paper_s_and_what_is_missing_says_so(job) -> N
 
 
 def test_tables_in_chrf_have_the_paper_s_times_100(job) -> None:
-    text = markdown_table(make_report(read_results(job(7, {"el-en": 57.0})), tables=[10]).tables[0])
+    text = markdown_table(make_report(select_results(job(7, {"el-en": 57.0})).results, tables=[10]).tables[0])
     assert "valid: not run" in text
     assert row(rows_of(text), 7)["EL→EN<br>paper chrF"] == "58.1"
 
@@ -156,7 +156,7 @@ def test_results_on_another_base_are_marked_and_never_averaged(job) -> None:
     job(12, {"el-en": 58.0})
     job(14, {"el-en": 70.0}, base=OTHER_BASE)
     folder = job(12, {"el-en": 90.0}, base=OTHER_BASE, seed=2)
-    text = markdown_table(make_report(read_results(folder), tables=[2]).tables[0])
+    text = markdown_table(make_report(select_results(folder).results, tables=[2]).tables[0])
     rows = rows_of(text)
     assert row(rows, 14)["EL→EN<br>chrF"].startswith("70.0<sup>"), "marked, and not bold although it is the highest"
     assert plain(row(rows, 12)["EL→EN<br>chrF"]) == "58.0"
@@ -185,7 +185,7 @@ def test_packs_on_the_english_centric_base_are_other_models(job) -> None:
 def test_a_job_that_failed_is_shown_with_its_message(job) -> None:
     job(12, {}, failed="CUDA out of memory | see the log", scores={}, base=None)
     folder = job(7, {"el-en": 57.0})
-    text = markdown_table(make_report(read_results(folder), tables=[2]).tables[0])
+    text = markdown_table(make_report(select_results(folder).results, tables=[2]).tables[0])
     assert re.fullmatch(r"failed<sup>\d</sup>", row(rows_of(text), 12)["EL→EN<br>chrF"])
     assert r"CUDA out of memory \| see the log" in text
 
@@ -272,7 +272,7 @@ def test_what_is_pivoted_anyway_is_the_direct_model_with_english(job) -> None:
 def test_a_further_language_is_a_block_of_its_own(job) -> None:
     job(7, {"el-en": 57.0})
     folder = job(7, {"uk-en": 51.0}, languages=["uk"])
-    text = markdown_table(make_report(read_results(folder), tables=[2]).tables[0])
+    text = markdown_table(make_report(select_results(folder).results, tables=[2]).tables[0])
     found = [one for one in rows_of(text) if "UK→EN<br>chrF" in one]
     assert [(one["ID"], one["UK→EN<br>chrF"], one["UK→EN<br>paper chrF"]) for one in found] == [("7", "51.0", "52.5")]
 
@@ -294,11 +294,11 @@ def test_codes_that_are_not_learned_are_compared_with_learned_ones(job) -> None:
 def test_a_table_of_validation_scores_has_those_of_the_test_set_where_there_are_no_others(job) -> None:
     job(24, {"en-el": 50.0})
     folder = job(24, {"en-el": 49.99}, plus="code:none", job="model-24-el-code-none-seed1")
-    text = markdown_table(make_report(read_results(folder), tables=[25]).tables[0])
+    text = markdown_table(make_report(select_results(folder).results, tables=[25]).tables[0])
     assert "## el as target, test" in text and "the paper's are of the validation set" in text
     assert rows_of(text)[0]["EN→EL<br>chrF"] == "+0"
     assert "the paper's are of the validation set" not in markdown_table(
-        make_report(read_results(folder), tables=[2]).tables[0]
+        make_report(select_results(folder).results, tables=[2]).tables[0]
     )
 
 
@@ -310,7 +310,7 @@ def test_a_narrowed_code_is_compared_with_a_learned_one_that_is_narrowed_too(job
         some = {"fr-el": 41.0, "de-el": 43.0}
         job(number, some, plus="code:none", job=f"model-{number}-el-code-none-seed1")
     folder = job(24, {**every, "ru-el": 90.0}, plus="code:none", job="model-24-el-code-none-seed1")
-    first = rows_of(markdown_table(make_report(read_results(folder), tables=[25]).tables[0]))[0]
+    first = rows_of(markdown_table(make_report(select_results(folder).results, tables=[25]).tables[0]))[0]
     assert plain(first["/EN→EL<br>chrF"]) == "+0"
 
 
@@ -322,7 +322,7 @@ def test_a_base_without_a_job_has_the_scores_that_its_packs_carry(job) -> None:
 
 @pytest.mark.parametrize("number", sorted(definitions.tables()))
 def test_every_table_can_be_shown_before_anything_has_been_run(number: int, job) -> None:
-    (made,) = make_report(read_results(job(7, {"zz-zz": 1.0})), tables=[number]).tables
+    (made,) = make_report(select_results(job(7, {"zz-zz": 1.0})).results, tables=[number]).tables
     text = markdown_table(made)
     assert "not run" in text
     for block in made.blocks:
@@ -358,7 +358,7 @@ def test_latex_has_no_commands_in_text() -> None:
 def test_latex_of_a_filled_table(job) -> None:
     job(7, {"el-en": 57.0, "el-fr": 40.0})
     job(14, {}, failed="a_b & 100 % {gone} – ‘ή’", scores={})
-    (made,) = make_report(read_results(job(12, {"el-en": 58.0, "el-fr": 11.0}, seed=2)), tables=[2]).tables
+    (made,) = make_report(select_results(job(12, {"el-en": 58.0, "el-fr": 11.0}, seed=2)).results, tables=[2]).tables
     text = latex_table(made)
     assert r"\textbf{58.0}" in text
     assert r"a\_b \& 100 \% \{gone\} -- " in text
@@ -380,7 +380,7 @@ def test_our_order_is_compared_with_the_paper_s(job) -> None:
             name: paper[System(model=number), Quantity(name=name, languages=("el",)), "chrf"] for name in ("X→EN", "X→/EN")
         }
         folder = job(number, {"el-en": printed["X→EN"], "el-fr": 100 - printed["X→/EN"]})
-    report = make_report(read_results(folder), tables=[10])
+    report = make_report(select_results(folder).results, tables=[10])
     taus = {(a.column, a.metric): (a.rows, a.tau) for a in report.agreements}
     assert taus["EL→EN", "chrf"] == (4, 1.0)
     assert taus["EL→/EN", "chrf"][1] == -1.0
@@ -403,10 +403,10 @@ def test_the_paper_s_own_figures_bear_its_findings_out_in_bleu_for_greek() -> No
 def test_where_the_paper_s_chrf_contradicts_its_finding_that_is_said(job) -> None:
     job(1, {"el-en": 55.0}, languages=["el", "en"], base=None)
     folder = job(7, {"el-en": 54.0})
-    (found,) = make_report(read_results(folder), tables=[2]).findings
+    (found,) = make_report(select_results(folder).results, tables=[2]).findings
     assert [str(claim) for claim in found.fails] == ["(7) > (1): -1.0"]
     assert found.paper_otherwise == ("(7) > (1)",), "58.1 and 58.3 in Table 10"
-    (found,) = make_report(read_results(folder), tables=[2], metric="bleu").findings
+    (found,) = make_report(select_results(folder).results, tables=[2], metric="bleu").findings
     assert ([str(claim) for claim in found.fails], found.paper_otherwise) == (["(7) > (1): -1.0"], ())
 
 
@@ -477,8 +477,8 @@ def test_a_report_elsewhere_has_its_results_with_it_and_can_be_made_again_from_t
     folder = job(12, {"el-en": 59.0, "el-fr": 11.0})
     out = tmp_path / "out"
     write_report(folder, out, profile="docs", tables=[2], figures=[])
-    kept = {path.name: path.read_bytes() for path in (out / "results").iterdir()}
-    assert kept == {path.name: path.read_bytes() for path in (folder / "results").glob("model-*.json")}
+    kept = {path.name: json.loads(path.read_text("utf-8")) for path in (out / "results").iterdir()}
+    assert kept == {path.name: json.loads(path.read_text("utf-8")) for path in (folder / "results").glob("model-*.json")}
     page = (out / "README.md").read_text(encoding="utf-8")
     assert "- [Results](results): 2;" in page
     write_report(out, out, tables=[2], figures=[])
@@ -498,7 +498,7 @@ def test_a_report_replaces_no_result_files_but_its_own(job, tmp_path: Path) -> N
     assert {out / "results", out / "comparisons.json"} <= set(written)
     job(7, {"el-en": 58.0})
     write_report(folder, out, tables=[2], figures=[])
-    assert read_results(out)[1].scores["test"]["el-en"].chrf == 58.0, "that job was done again"
+    assert select_results(out).results[1].by_set["test"]["el-en"].chrf == 58.0, "that job was done again"
 
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     (folder / "results" / "model-12-None-el-seed1.json").rename(tmp_path / "aside.json")
@@ -522,7 +522,7 @@ def test_results_in_a_folder_of_any_name(job, tmp_path: Path, monkeypatch: pytes
     write_report(flat, tmp_path / "out", tables=[2], figures=[])
     assert [path.name for path in (tmp_path / "out" / "results").iterdir()] == ["model-7-None-el-seed1.json"]
     write_report(flat, flat, tables=[2], figures=[])
-    assert len(read_results(flat)) == 1, "what the report has put among them is no result"
+    assert len(select_results(flat).results) == 1, "what the report has put among them is no result"
     monkeypatch.chdir(tmp_path / "experiments" / "results")
     write_report(Path(), Path("../report"), tables=[2], figures=[])
     assert not (tmp_path / "experiments" / "report" / "results").exists()
@@ -569,18 +569,18 @@ def test_a_report_on_bleu(job, tmp_path: Path) -> None:
 def test_what_cannot_be_reported_is_said(job, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no results"):
-        read_results(tmp_path / "empty")
+        select_results(tmp_path / "empty")
     folder = job(7, {"el-en": 57.0})
     with pytest.raises(ConfigError, match="no results of profile 'ted'; it has those of docs"):
-        read_results(folder, "ted")
+        select_results(folder, "ted")
     with pytest.raises(ConfigError, match="those that do are 1, 2"):
         write_report(folder, tmp_path / "out", tables=[8])
     job(7, {"el-en": 57.0}, profile="demo", job="another")
     with pytest.raises(ConfigError, match="results of demo, docs; say which"):
-        read_results(folder)
+        select_results(folder)
     (folder / "results" / "broken.json").write_text('{"kind": "model"}', encoding="utf-8")
     with pytest.raises(DataError, match=r"broken\.json has no 'job'"):
-        read_results(folder, "docs")
+        select_results(folder, "docs")
 
 
 def test_the_command_writes_prints_and_explains(job, graftmt, tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ import pytest
 
 from graftmt.base import Base, read_base_document
 from graftmt.experiments import evaluating, store
+from graftmt.experiments.addresses import Addresses
+from graftmt.experiments.base_stages import curve_of
 from graftmt.experiments.jobs import base_job
-from graftmt.experiments.making import curve_of
-from graftmt.experiments.scoring import score_in_hops
+from graftmt.experiments.profiles import load_profile
+from graftmt.experiments.set_scores import score_in_hops
 
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
 
@@ -60,8 +62,8 @@ def test_rows_of_three_tables_from_a_base_to_compositions_and_a_pivot(run, resul
     assert found["pivot-14+31-uk-el-seed1"]["kind"] == "pivot"
     packs = [found[key]["fingerprint"] for key in ("model-14-el-seed1", "model-31-uk-seed1")]
     assert found["compose-14+31-el-uk-seed1"]["fingerprint"] == "+".join(packs)
-    kept = (tmp_path / "translations" / "model-7-el-seed1" / "test.el-en.txt").read_text(encoding="utf-8")
-    assert len(kept.splitlines()) == 4
+    (kept,) = (tmp_path / "translations" / greek["name"]).glob("test.*.el-en.txt")
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 4
     assert not list((tmp_path / "work").glob("*/*")), "unfinished work of finished jobs"
     # Again: nothing is done.
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()}
@@ -91,8 +93,8 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_scores(
     left_alone, killed = tmp_path / "left-alone", tmp_path / "killed"
     run(left_alone, *asked)
     moments = [
-        lambda: any((killed / "runs").glob("*/model-7-el-seed1/log.jsonl")),  # in training
-        lambda: (killed / "results/model-31-uk-seed1.json").is_file(),  # among compositions
+        lambda: any((killed / "runs").glob("model-7-el-seed1.*/log.jsonl")),  # in training
+        lambda: any((killed / "results").glob("model-31-uk-seed1.*.json")),  # among compositions
     ]
     seen: dict[str, int] = {}
     for moment in moments:
@@ -105,7 +107,7 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_scores(
             assert seen.setdefault(path.name, path.stat().st_mtime_ns) == path.stat().st_mtime_ns, f"{path.name} was made twice"
     outcome = run(killed, *asked)
     assert outcome["left"] == []
-    assert not {f"{key}.json" for key in outcome["done"]} & set(seen)
+    assert not {f"{results(killed)[key]['name']}.json" for key in outcome["done"]} & set(seen)
     same_scores(results(left_alone), results(killed))
     assert not list((killed / "results").glob(".*"))
 
@@ -142,53 +144,41 @@ def test_on_a_base_trained_again_results_are_kept_and_packs_are_not_mixed(
     run, graftmt, arguments, graft_base, results, tmp_path: Path
 ) -> None:
     run(tmp_path, "--tables", "2", "--rows", "7", "--languages", "el,uk")
-    before = results(tmp_path)
+    before = results(tmp_path, named=True)
     other = graft_base("post")
     command = [
         part.replace(f"4={graft_base()}", f"4={other}") for part in arguments(tmp_path, "--tables", "4", "--rows", "7+31")
     ]
     result = graftmt(*command, "--json", "--quiet")
     assert result.code == 0, result.stderr
-    found = results(tmp_path)
-    old, new = Base.load(graft_base()).fingerprint, Base.load(other).fingerprint
-    assert {one["base"]["fingerprint"] for key, one in found.items() if ".base-" not in key} == {new}
-    assert found[f"model-7-el-seed1.base-{old[:12]}"] == before["model-7-el-seed1"]
-    assert found[f"model-4.base-{old[:12]}"] == before["model-4"]
+    new, everything = Base.load(other).fingerprint, results(tmp_path, named=True)
+    found = {one["job"]: one for one in everything.values() if one["base"]["fingerprint"] == new}
+    assert {name: one for name, one in everything.items() if one not in found.values()} == before
     packs = [found[key]["fingerprint"] for key in ("model-7-el-seed1", "model-31-uk-seed1")]
     assert found["compose-7+31-el-uk-seed1"]["fingerprint"] == "+".join(packs)
 
 
-def test_results_of_other_settings_are_not_added_to(run, graftmt, arguments, results, tmp_path: Path) -> None:
+def test_one_more_test_set_is_scored_without_training_again(run, results, tmp_path: Path) -> None:
     run(tmp_path, "--tables", "2", "--rows", "7")
-    result = graftmt(*arguments(tmp_path, "--tables", "2", "--rows", "7"), "packs.source.steps=5")
-    assert result.code == 1
-    assert "1 result in " in result.stderr
-    assert "model-7-el-seed1.json: training.stages.0.steps: 3 then, 5 now" in result.stderr
-    # One more test set is scored without training again.
+    before = results(tmp_path)["model-7-el-seed1"]
     outcome = run(tmp_path, "--tables", "2", "--rows", "7", "evaluation.sets.valid={split: valid, lines: 3}")
     assert outcome["done"] == ["model-4", "model-7-el-seed1"]
-    assert set(results(tmp_path)["model-7-el-seed1"]["scores"]) == {"test", "valid"}
+    after = results(tmp_path)["model-7-el-seed1"]
+    assert set(after["scores"]) == set(after["base"]["scores"]) == {"test", "valid"}
+    assert (after["name"], after["scores"]["test"]) == (before["name"], before["scores"]["test"])
+    assert run(tmp_path, "--tables", "2", "--rows", "7")["done"] == [], "they are there"
 
 
-def test_test_sets_that_are_not_asked_for_any_more_are_kept(run, graftmt, arguments, results, tmp_path: Path) -> None:
+def test_a_test_set_with_other_lines_is_another_one(run, results, tmp_path: Path) -> None:
     asked = ("--tables", "2", "--rows", "7")
-    first = {"test": "{split: test, lines: 4}", "valid": "{split: valid, lines: 3}"}
-    second = {"test": first["test"], "few": "{split: valid, lines: 2}"}
-
-    def chosen(sets: dict[str, str]) -> str:
-        return f"evaluation.sets={{{', '.join(f'{name}: {one}' for name, one in sets.items())}}}"
-
-    run(tmp_path, *asked, chosen(first))
-    before = results(tmp_path)
-    assert run(tmp_path, *asked, chosen(second))["done"] == ["model-4", "model-7-el-seed1"]
-    for key, result in results(tmp_path).items():
-        assert set(result["scores"]) == set(result["settings"]["evaluation"]["sets"]) == {"test", "valid", "few"}
-        for name in first:
-            assert result["scores"][name]["directions"] == before[key]["scores"][name]["directions"]
-        assert set(result["base"]["scores"]) == {"test", "valid", "few"}
-    assert run(tmp_path, *asked, chosen(first))["done"] == [], "they are there"
-    refused = graftmt(*arguments(tmp_path, *asked, chosen({**second, "valid": "{split: valid, lines: 2}"})))
-    assert "evaluation.sets.valid.lines: 3 then, 2 now" in refused.stderr
+    few, more = "evaluation.sets.test.lines=3", "evaluation.sets.test.lines=4"
+    run(tmp_path, *asked, few)
+    base = results(tmp_path)["model-4"]["name"]
+    ((name, before),) = results(tmp_path, named=True)[base]["scores"].items()
+    assert run(tmp_path, *asked, more)["done"] == ["model-4", "model-7-el-seed1"]
+    scores = results(tmp_path, named=True)[base]["scores"]
+    assert scores[name] == before and [one["settings"]["lines"] for one in scores.values()] == [3, 4]
+    assert run(tmp_path, *asked, few)["done"] == run(tmp_path, *asked, more)["done"] == []
 
 
 def test_two_bilingual_models_are_not_scored_twice_on_a_test_set(
@@ -212,52 +202,6 @@ def test_two_bilingual_models_are_not_scored_twice_on_a_test_set(
     assert after["seconds"]["evaluation"] >= before["seconds"]["evaluation"], "then and now"
 
 
-def test_all_results_of_other_settings_are_named_at_once_and_listed_as_such(
-    run, graftmt, arguments, quick, toy, results, tmp_path: Path
-) -> None:
-    asked = ("--tables", "2", "--rows", "7", "--seeds", "1,2,3,4")
-    run(tmp_path, *asked)
-    before = results(tmp_path)
-    changed = ("packs.source.steps=5", "--rows", "7,8")
-    refused = graftmt(*arguments(tmp_path, *asked), *changed)
-    assert refused.code == 1
-    assert "4 results in " in refused.stderr
-    for seed in (1, 2, 3):
-        assert f"model-7-el-seed{seed}.json: training.stages.0.steps: 3 then, 5 now" in refused.stderr
-    assert "and 1 more" in refused.stderr
-    assert "Give the settings of then, or another --output folder, or delete these files" in refused.stderr
-    assert results(tmp_path) == before, "nothing was done"
-
-    command = ("experiment", "list", "demo", "-o", str(tmp_path), *quick, *toy, *asked)
-    document = json.loads(graftmt(*command, *changed, "--json").stdout)
-    row, other = ({one["number"]: one for one in document["rows"]}[number] for number in ("7", "8"))
-    assert (row["done"], row["missing"]) == ([], [])
-    assert set(row["other_settings"]) == {f"model-7-el-seed{seed}" for seed in (1, 2, 3, 4)}
-    assert "3 then, 5 now" in row["other_settings"]["model-7-el-seed4"]
-    assert (len(other["missing"]), other["other_settings"]) == (4, {})
-    states = {job["job"]: (job["done"], bool(job["other_settings"])) for job in document["jobs"]}
-    assert states["model-4"] == (True, False)
-    assert states["model-7-el-seed1"] == (False, True)
-    shown = graftmt(*command, *changed).stdout
-    assert "`graftmt experiment run` will refuse: 4 results in " in shown
-    assert "4 jobs to do" in shown, "those of (8)"
-    dry = graftmt(*arguments(tmp_path, *asked), *changed, "--dry-run").stdout
-    assert dry.count("other settings:") == 4
-    # With the settings of then there is nothing to say.
-    document = json.loads(graftmt(*command, "--json").stdout)
-    assert len(document["rows"][0]["done"]) == 4
-    assert "other settings" not in graftmt(*command).stdout
-    # Deleted as the message says, the work is done anew: the models that are there were made in another way too.
-    for path in (tmp_path / "results").glob("model-7-*.json"):
-        path.unlink()
-    outcome = run(tmp_path, *asked, "packs.source.steps=5")
-    assert len(outcome["done"]) == 4
-    assert {results(tmp_path)[key]["steps"] for key in outcome["done"]} == {5}
-    for seed in (1, 2, 3, 4):
-        key = f"model-7-el-seed{seed}"
-        assert results(tmp_path)[key]["fingerprint"] != before[key]["fingerprint"]
-
-
 def test_figures_by_updates_and_by_size(run, results, tmp_path: Path) -> None:
     outcome = run(tmp_path, "--figures", "3,4", "--rows", "1,7", "sizes=[20, 50, 5000]")
     assert outcome["left"] == []
@@ -272,7 +216,7 @@ def test_figures_by_updates_and_by_size(run, results, tmp_path: Path) -> None:
     assert found["size-1-en-el-50-seed1"]["languages"] == ["en", "el"]
     assert found["model-1-el-en-seed1"]["base"] is None
     small, large = (
-        set((tmp_path / "text" / "sizes" / f"el-en-{size}-seed1" / "train.el.txt").read_text("utf-8").splitlines())
+        set(next((tmp_path / "text" / "sizes").glob(f"el-en-{size}-seed1.*/train.el.txt")).read_text("utf-8").splitlines())
         for size in (20, 50)
     )
     assert small < large
@@ -339,7 +283,7 @@ def test_the_ted_experiments_on_a_release(graftmt, quick: list[str], ted_release
     assert found["model-4"]["steps"] == 8
     assert found["model-3"]["steps"] == 4
     assert found["model-3"]["fingerprint"] != found["model-4"]["fingerprint"]
-    assert read_base_document(output / "bases" / "3")["languages"] == ["en", "fr", "ru"]
+    assert read_base_document(output / "bases" / found["model-3"]["name"])["languages"] == ["en", "fr", "ru"]
     assert "tok:none" in found["model-7-el-seed1"]["scores"]["test"]["signatures"]["bleu"]["none"]
     assert found["model-7-el-on3-seed1"]["base"]["id"] == 3
     assert found["model-16-el-seed1"]["data"] == "el-* (multi-aligned)"
@@ -351,19 +295,14 @@ def test_the_ted_experiments_on_a_release(graftmt, quick: list[str], ted_release
     assert found["pivot-57-el-seed1"]["kind"] == "pivot"
     assert found["model-1-el-fr-seed1"]["data"] == "el-fr"
     # The teacher is (3), as the profile says.
-    made = json.loads(
-        (output / "text" / "filtered" / f"el-1000-bt-seed1-{found['model-3']['fingerprint'][:12]}" / "corpus.json").read_text()
-    )
+    (path,) = (output / "text" / "augmented").glob("el-1000-bt-seed1.*/corpus.json")
+    made = json.loads(path.read_text("utf-8"))
     assert made["augmentation"]["teacher"]["fingerprint"] == found["model-3"]["fingerprint"]
-    # A base that was trained otherwise is not taken for one of these, also where its result is deleted.
-    for path in (output / "results").iterdir():
-        path.unlink()
-    refused = graftmt(*command, "base.stages.0.learning_rate=0.0123")
-    assert refused.code == 1
-    assert f"2 bases in {output} were made with other settings" in refused.stderr
-    assert "bases/3: training.stages.0.learning_rate" in refused.stderr
-    assert "also what stands on the base" in refused.stderr
-    assert not list((output / "results").iterdir()), "nothing was begun"
+    # Results name their bases, so that they are found also where the bases are gone.
+    for folder in ("bases", "runs", "text"):
+        shutil.rmtree(output / folder)
+    again = json.loads(graftmt(*command).stdout)
+    assert (again["done"], again["left"]) == ([], [])
 
 
 def test_a_base_is_trained_as_its_settings_say_by_itself_or_on_the_way_to_another(
@@ -377,12 +316,12 @@ def test_a_base_is_trained_as_its_settings_say_by_itself_or_on_the_way_to_anothe
         result = graftmt(*command, *given, "--tables", "1", "--rows", "3", "--quiet", "changes.4=[stages.0.steps=3]")
         assert result.code == 0, result.stderr
         found[name] = results(output)["model-3"]
-        trained = read_base_document(output / "bases" / "3")["card"]["config"]["stages"]
+        trained = read_base_document(output / "bases" / found[name]["name"])["card"]["config"]["stages"]
         assert [stage["steps"] for stage in trained] == [3]
-        assert found[name]["settings"]["training"]["stages"] == trained
+        assert found[name]["settings"]["stages"] == trained
         assert found[name]["steps"] == 3
     assert found["alone"]["fingerprint"] == found["on the way"]["fingerprint"]
-    assert found["alone"]["settings"] == found["on the way"]["settings"]
+    assert found["alone"]["name"] == found["on the way"]["name"]
 
 
 def test_the_paracrawl_experiments_on_releases(
@@ -482,7 +421,8 @@ def test_list_and_dry_run_say_what_is_done_and_what_is_missing(
     run, graftmt, arguments, quick, toy, results, tmp_path: Path
 ) -> None:
     run(tmp_path, "--tables", "2", "--rows", "7")
-    here = ("-o", str(tmp_path), *quick, *toy, "--json")
+    given = arguments(tmp_path)[3:7]
+    here = ("-o", str(tmp_path), *given, *quick, *toy, "--json")
     listed = graftmt("experiment", "list", "demo", "--tables", "2", "--rows", "7,8,2", *here)
     assert listed.code == 1, "model 2 is not in Table 2"
     listed = graftmt("experiment", "list", "demo", "--tables", "1,2", "--rows", "7,8,2", *here)
@@ -501,11 +441,11 @@ def test_list_and_dry_run_say_what_is_done_and_what_is_missing(
         ("model-7-el-seed1", True),
         ("model-8-el-seed1", False),
     ]
-    assert not (tmp_path / "results" / "model-8-el-seed1.json").exists()
+    assert not list((tmp_path / "results").glob("model-8-*"))
 
 
 def test_a_list_reads_each_result_once(
-    run, graftmt, quick, toy, results, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run, graftmt, arguments, quick, toy, results, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked = ("--tables", "2,3", "--rows", "7,8,30")
     run(tmp_path, *asked)
@@ -517,17 +457,20 @@ def test_a_list_reads_each_result_once(
         return read_json(path, what)
 
     monkeypatch.setattr(store, "read_json", noted)
-    listed = graftmt("experiment", "list", "demo", "-o", str(tmp_path), *quick, *toy, *asked, "--json")
+    given = arguments(tmp_path)[3:7]
+    listed = graftmt("experiment", "list", "demo", "-o", str(tmp_path), *given, *quick, *toy, *asked, "--json")
     assert all(job["done"] for job in json.loads(listed.stdout)["jobs"])
-    assert sorted(read) == sorted(results(tmp_path))
+    assert sorted(read) == sorted(results(tmp_path, named=True))
 
 
-def test_a_result_that_was_replaced_is_read_again(tmp_path: Path) -> None:
-    kept, job = store.Store(tmp_path), base_job(4)
+def test_a_result_that_was_replaced_is_read_again(graft_corpus: Path, tmp_path: Path) -> None:
+    addresses, job = Addresses(load_profile("demo"), tmp_path, graft_corpus), base_job(4)
+    kept = store.Store(addresses)
     assert kept.read(job) is None
     for fingerprint in ("a", "b"):
-        store.Store(tmp_path).write(job, {"fingerprint": fingerprint})
+        store.Store(addresses).write(job, {"fingerprint": fingerprint})
         assert kept.read(job) == {"fingerprint": fingerprint}
+    assert json.loads((tmp_path / "results" / f"{addresses.name(job)}.a.json").read_text()) == {"fingerprint": "a"}
     kept.path(job).unlink()
     assert kept.read(job) is None
 

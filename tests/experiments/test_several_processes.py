@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from graftmt.base import read_base_document
-from graftmt.experiments import running
-from graftmt.experiments.claims import Claims, Held
+from graftmt.experiments import scheduling
+from graftmt.experiments.addresses import Addresses, short_hash
+from graftmt.experiments.job_locks import Held, JobLocks
 from graftmt.experiments.jobs import base_job
 from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.store import Store
@@ -74,10 +74,10 @@ def test_two_processes_share_the_jobs_and_come_to_the_results_of_one(
     result = graftmt(*ted(alone, *ASKED))
     assert result.code == 0, result.stderr
     expected = json.loads(result.stdout)["done"]
-    claims = Claims(shared / "locks", print)
+    locks = JobLocks(shared / "locks", print)
     with ExitStack() as held:  # until both are there
-        for key in expected:
-            held.enter_context(claims.take(key))
+        for document in results(alone).values():
+            held.enter_context(locks.take(document["name"]))
         processes = [start(*ted(shared, *ASKED)) for _ in range(2)]
         said = [until_it_waits(process) for process in processes]
     outputs = [process.communicate(timeout=PATIENCE) for process in processes]
@@ -106,12 +106,12 @@ def test_what_a_killed_process_was_at_is_done_by_the_other(
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     run(alone, *asked)
     killed = start(*arguments(shared, *asked))
-    wait_until(lambda: any((shared / "runs").glob("*/model-7-el-seed1/log.jsonl")), killed)  # in training
+    wait_until(lambda: any((shared / "runs").glob("model-7-el-seed1.*/log.jsonl")), killed)  # in training
     killed.send_signal(signal.SIGSTOP)  # it holds the job, for as long as the other one needs to get there
     other = start(*arguments(shared, *asked))
     heard = until_it_waits(other)
-    assert "which are at model-7-el-seed1 …" in heard.splitlines()[-1]
-    assert (shared / "results" / "model-31-uk-seed1.json").is_file(), "it did all else before it waited"
+    assert "which are at model-7-el-seed1." in heard.splitlines()[-1]
+    assert any((shared / "results").glob("model-31-uk-seed1.*.json")), "it did all else before it waited"
     assert not list((shared / "results").glob("compose-7+31-el-uk*"))
     killed.kill()
     killed.communicate()
@@ -153,10 +153,10 @@ def until(there: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """`hold(output, "model-4", then)`: as if another process were at it, until it is waited for twice; returns the waits."""
+    """`hold(output, name, then)`: as if another process were at it, until it is waited for twice; returns the waits."""
 
-    def take(output: Path, name: str, then: Callable[[], None] = lambda: None, note: Any = None) -> list[str]:
-        other = Claims(output / "locks", print).take(name, note=note)
+    def take(output: Path, name: str, then: Callable[[], None] = lambda: None) -> list[str]:
+        other = JobLocks(output / "locks", print).take(name)
         other.__enter__()
         waits: list[str] = []
 
@@ -166,23 +166,24 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
                 then()
                 other.__exit__(None, None, None)
 
-        monkeypatch.setattr(running.time, "sleep", sleep)
+        monkeypatch.setattr(scheduling.time, "sleep", sleep)
         return waits
 
     return take
 
 
-def test_a_base_that_is_scored_elsewhere_serves_for_training(graftmt, arguments, hold, tmp_path: Path) -> None:
-    waits = hold(tmp_path, "model-4")
+def test_a_base_that_is_scored_elsewhere_serves_for_training(graftmt, arguments, hold, names, tmp_path: Path) -> None:
+    name = names(tmp_path, "--tables", "2", "--rows", "7")["model-4"]
+    waits = hold(tmp_path, name)
     result = graftmt(*arguments(tmp_path, "--tables", "2", "--rows", "7,8"), "--json")
     assert result.code == 0, result.stderr
     said = [line for line in result.stderr.splitlines() if line.startswith(("==", "waiting", "   put off"))]
     assert [line.split(" (")[0] for line in said] == [
         "== model-7-el-seed1",
-        "   put off: another process is at model-4",
+        f"   put off: another process is at {name}",
         "== model-8-el-seed1",
-        "   put off: another process is at model-4",
-        "waiting for other processes, which are at model-4 …",
+        f"   put off: another process is at {name}",
+        f"waiting for other processes, which are at {name} …",
         "== model-4",
         "== model-7-el-seed1",
         "== model-8-el-seed1",
@@ -192,8 +193,13 @@ def test_a_base_that_is_scored_elsewhere_serves_for_training(graftmt, arguments,
     assert json.loads(result.stdout)["done"] == ["model-4", "model-7-el-seed1", "model-8-el-seed1"]
 
 
-def test_text_that_is_made_elsewhere_is_not_made_twice(graftmt, arguments, hold, graft_base, tmp_path: Path) -> None:
-    text = f"text-filtered-el-100-bt-seed1-{read_base_document(graft_base())['fingerprint'][:12]}"
+def test_text_that_is_made_elsewhere_is_not_made_twice(
+    graftmt, arguments, hold, quick, toy, graft_base, graft_corpus: Path, tmp_path: Path
+) -> None:
+    profile = load_profile("demo", [*quick, *toy])
+    digest = Addresses(profile, tmp_path, graft_corpus).text_hash(("el", *profile.initial))
+    by = [read_base_document(graft_base())["fingerprint"], 1, "fp32"]
+    text = f"text-el-100-bt-seed1.{short_hash([digest, *by])}"
     hold(tmp_path, text)
     result = graftmt(*arguments(tmp_path, "--tables", "2", "--rows", "21"), "--json")
     assert result.code == 0, result.stderr
@@ -201,15 +207,17 @@ def test_text_that_is_made_elsewhere_is_not_made_twice(graftmt, arguments, hold,
     assert json.loads(result.stdout)["left"] == []
 
 
-def test_a_failure_elsewhere_is_one_here(run, graftmt, arguments, hold, results, tmp_path: Path) -> None:
+def test_a_failure_elsewhere_is_one_here(run, names, hold, results, tmp_path: Path) -> None:
+    known = names(tmp_path, "--tables", "4", "--rows", "7+31")
+
     def fail() -> None:
-        path = tmp_path / "results" / "model-7-el-seed1.json"
+        path = tmp_path / "results" / f"{known['model-7-el-seed1']}.json"
         path.write_text(json.dumps({"job": "model-7-el-seed1", "failed": "no room"}))
 
-    fail_before = tmp_path / "results" / "model-31-uk-seed1.json"
+    fail_before = tmp_path / "results" / f"{known['model-31-uk-seed1']}.json"
     fail_before.parent.mkdir(parents=True)
     fail_before.write_text(json.dumps({"job": "model-31-uk-seed1", "failed": "an earlier time"}))
-    hold(tmp_path, "model-7-el-seed1", fail)
+    hold(tmp_path, known["model-7-el-seed1"], fail)
     outcome = run(tmp_path, "--tables", "4", "--rows", "7+31", code=1)
     found = results(tmp_path)
     assert outcome["failed"]["model-7-el-seed1"] == "no room"
@@ -218,11 +226,11 @@ def test_a_failure_elsewhere_is_one_here(run, graftmt, arguments, hold, results,
     assert "failed" not in found["compose-7+31-uk-el-seed1"]
 
 
-def test_what_others_did_is_told_apart(run, graftmt, arguments, hold, tmp_path: Path) -> None:
+def test_what_others_did_is_told_apart(run, names, hold, tmp_path: Path) -> None:
     asked = ("--tables", "2", "--rows", "7,8")
     other, here = tmp_path / "other", tmp_path / "here"
     run(other, *asked)
-    name = "model-7-el-seed1"
+    name = names(other, *asked)["model-7-el-seed1"]
     made = (other / "results" / f"{name}.json").read_text("utf-8")
     hold(here, name, lambda: write_text(here / "results" / f"{name}.json", made))
     outcome = run(here, *asked)
@@ -230,73 +238,51 @@ def test_what_others_did_is_told_apart(run, graftmt, arguments, hold, tmp_path: 
     assert outcome["done_here"] == ["model-4", "model-8-el-seed1"]
 
 
-def test_the_sum_says_who_did_what(run, graftmt, arguments, hold, tmp_path: Path) -> None:
+def test_the_sum_says_who_did_what(run, graftmt, arguments, names, hold, tmp_path: Path) -> None:
     asked = ("--tables", "1", "--rows", "4")
     run(tmp_path / "other", *asked)
-    path = tmp_path / "here" / "results" / "model-4.json"
-    hold(tmp_path / "here", "model-4", lambda: shutil.copytree(tmp_path / "other" / "results", path.parent))
+    done, place = tmp_path / "other" / "results", tmp_path / "here" / "results"
+    hold(tmp_path / "here", names(tmp_path / "other", *asked)["model-4"], lambda: shutil.copytree(done, place))
     result = graftmt(*arguments(tmp_path / "here", *asked))
     assert "1 job done now (0 here, 1 by other processes), 0 failed, 0 left" in result.stdout
 
 
 def test_failures_of_others_count_also_after_this_process_has_ended(tmp_path: Path) -> None:
-    profile, store, job = load_profile("demo"), Store(tmp_path), base_job(4)
+    store, job = Store(Addresses(load_profile("demo"), tmp_path)), base_job(4)
     store.write_failure(job, {"failed": "an earlier time"})
-    outstanding = store.outstanding([job], profile)
-    assert store.settled_since(outstanding, profile) == ([], {})
+    outstanding = store.outstanding([job])
+    assert store.settled_since(outstanding) == ([], {})
     threading.Event().wait(0.01)  # the clock of files
     store.write_failure(job, {"failed": "no room"})
-    assert store.settled_since(outstanding, profile) == ([], {"model-4": "no room"})
+    assert store.settled_since(outstanding) == ([], {"model-4": "no room"})
 
 
-def test_the_time_given_ends_a_wait(graftmt, arguments, tmp_path: Path) -> None:
-    with Claims(tmp_path / "locks", print).take("model-4"):
+def test_the_time_given_ends_a_wait(graftmt, arguments, names, tmp_path: Path) -> None:
+    name = names(tmp_path, "--tables", "1", "--rows", "4")["model-4"]
+    with JobLocks(tmp_path / "locks", print).take(name):
         result = graftmt(*arguments(tmp_path, "--tables", "1", "--rows", "4", "--minutes", "0.01"), "--json")
     assert result.code == 0, result.stderr
-    assert result.stderr.count("waiting for other processes, which are at model-4 …") == 1
+    assert result.stderr.count(f"waiting for other processes, which are at {name} …") == 1
     outcome = json.loads(result.stdout)
     assert (outcome["stopped"], outcome["left"]) == ("the time given with --minutes is over", ["model-4"])
 
 
-def test_two_processes_with_other_settings_are_refused(graftmt, arguments, hold, tmp_path: Path) -> None:
+def test_a_process_with_other_settings_waits_for_nobody(graftmt, arguments, names, tmp_path: Path) -> None:
     command = arguments(tmp_path, "--tables", "2", "--rows", "7")
-    assert graftmt(*command, "--quiet").code == 0
-    result_path = tmp_path / "results" / "model-7-el-seed1.json"
-    note = json.loads(result_path.read_text("utf-8"))["settings"]
-    result_path.unlink()
-    hold(tmp_path, "model-7-el-seed1", note=note)
-    refused = graftmt(*command, "packs.source.steps=5")
-    assert refused.code == 1
-    assert (
-        "another process is at model-7-el-seed1 with other settings (training.stages.0.steps: 3 then, 5 now" in refused.stderr
-    )
-    assert graftmt(*command, "--quiet").code == 0, "the same settings wait"
+    with JobLocks(tmp_path / "locks", print).take(names(tmp_path, "--tables", "2", "--rows", "7")["model-7-el-seed1"]):
+        result = graftmt(*command, "packs.source.steps=5")
+    assert result.code == 0 and "waiting" not in result.stderr
 
 
-def test_a_result_of_other_settings_that_comes_up_meanwhile_is_refused(graftmt, arguments, hold, tmp_path: Path) -> None:
-    command = arguments(tmp_path, "--tables", "2", "--rows", "7")
-    assert graftmt(*command, "--quiet").code == 0
-    path = tmp_path / "results" / "model-7-el-seed1.json"
-    made = path.read_text("utf-8")
-    path.unlink()
-    hold(tmp_path, "model-7-el-seed1", lambda: write_text(path, made))
-    refused = graftmt(*command, "packs.source.steps=5")
-    assert refused.code == 1
-    assert "was made with other settings" in refused.stderr
-
-
-def test_claims(tmp_path: Path) -> None:
+def test_locks(tmp_path: Path) -> None:
     said: list[str] = []
-    mine, other = Claims(tmp_path, said.append), Claims(tmp_path, said.append)
-    with mine.take("model-4", note={"steps": 3}), mine.take("model-4"):  # what a job has is not taken from it on the way
+    mine, other = JobLocks(tmp_path, said.append), JobLocks(tmp_path, said.append)
+    with mine.take("model-4"), mine.take("model-4"):  # what a job has is not taken from it on the way
         assert other.is_held("model-4")
         assert not mine.is_held("model-4")
-        assert other.note("model-4") == {"steps": 3}
         with pytest.raises(Held) as held, other.take("model-4"):
             pass
         assert held.value.name == "model-4"
-        with other.take("model-7"):
-            assert other.note("model-7") is None
     with other.take("model-4", wait=True):
         assert mine.is_held("model-4")
     assert said == []
@@ -313,9 +299,9 @@ def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Pa
     expected = run(alone, *asked)["done"]
     log = shared / "logs" / "process-2.log"
     with ExitStack() as held:
-        claims = Claims(shared / "locks", print)
-        for key in expected:
-            held.enter_context(claims.take(key))
+        locks = JobLocks(shared / "locks", print)
+        for document in results(alone).values():
+            held.enter_context(locks.take(document["name"]))
 
         def sleep(seconds: float) -> None:
             """This process lets the other one begin."""
@@ -323,7 +309,7 @@ def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Pa
             held.close()
             until(lambda: any((shared / "results").glob("*.json")))
 
-        monkeypatch.setattr(running.time, "sleep", sleep)
+        monkeypatch.setattr(scheduling.time, "sleep", sleep)
         outcome = run(shared, *asked, "--processes", "2")  # which is --quiet, and the other's log is not
     assert (outcome["left"], outcome["failed"]) == ([], {})
     said = log.read_text(encoding="utf-8")
@@ -383,8 +369,8 @@ def test_the_others_end_with_the_first_after_sigterm(sleepers: None, tmp_path: P
 def test_after_a_training_that_a_signal_stopped_nobody_is_waited_for(
     sleepers: None, graftmt, arguments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopped = running.Outcome(stopped="stopped by SIGTERM", exit_code=143)
-    monkeypatch.setattr(running, "run_experiments", lambda *given: stopped)
+    stopped = scheduling.Outcome(stopped="stopped by SIGTERM", exit_code=143)
+    monkeypatch.setattr(scheduling, "run_experiments", lambda *given, **named: stopped)
     monkeypatch.setattr(Team, "wait", lambda self, say: pytest.fail("it waits"))
     result = graftmt(*arguments(tmp_path / "out", "--tables", "1", "--rows", "4", "--processes", "2"))
     assert result.code == 143

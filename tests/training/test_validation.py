@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from graftmt.assessment.directions import evaluate_directions
+from graftmt.assessment.direction_lines import evaluate_directions
 from graftmt.data import Corpus, Direction, tokenize_corpus
 from graftmt.decoding import SearchOptions
 from graftmt.errors import DataError
@@ -30,7 +30,7 @@ def test_the_best_validation_is_what_the_finished_base_scores(toy_run: Path, toy
         translator, Corpus.open(toy_corpus, "valid"), directions, lines=10, options=SearchOptions(beam=1, batch_tokens=100)
     )
     for evaluation in found:
-        scores = best["directions"][evaluation.scores.direction]
+        scores = best["directions"][str(evaluation.direction)]
         assert scores["chrf"] == pytest.approx(evaluation.scores.chrf)
         assert scores["bleu"] == pytest.approx(evaluation.scores.bleu)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from graftmt.assessment.directions import LONGEST_SENTENCE, Evaluation, evaluate_directions, with_sentences
+from graftmt.assessment.direction_lines import LONGEST_SENTENCE, Evaluation, evaluate_directions, with_sentences
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
@@ -119,10 +119,10 @@ def judge(
             if watched and pivot is not None
             else []
         )
-    by_pivot = {evaluation.scores.direction: evaluation for evaluation in through}
+    by_pivot = {str(evaluation.direction): evaluation for evaluation in through}
     scores = {}
     for evaluation in found:
-        direction = Direction(evaluation.scores.source, evaluation.scores.target)
+        direction = evaluation.direction
         seen = not {*direction}.isdisjoint(few)
         entry = {**direction._asdict(), **figures(evaluation)}
         entry |= {"zero_shot": direction in watched and not seen, "few_lines": direction in watched and seen}
@@ -151,8 +151,7 @@ def _spread(directions: Sequence[Direction], count: int) -> list[Direction]:
 
 
 def figures(evaluation: Evaluation) -> dict[str, Any]:
-    scores = evaluation.scores
-    return {"bleu": round(scores.bleu, 2), "chrf": round(scores.chrf, 2), "lines": scores.lines}
+    return evaluation.scores.figures({"bleu": 2, "chrf": 2})
 
 
 def sample_translations(evaluations: Sequence[Evaluation], count: int) -> list[dict[str, str]]:
@@ -170,7 +169,7 @@ def sample_translations(evaluations: Sequence[Evaluation], count: int) -> list[d
         rows.remove(row)
         found.append(
             {
-                "direction": evaluation.scores.direction,
+                "direction": str(evaluation.direction),
                 "source": evaluation.sources[row],
                 "translation": evaluation.hypotheses[row],
                 "reference": evaluation.references[row],

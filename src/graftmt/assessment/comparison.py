@@ -11,14 +11,23 @@ from typing import Any
 from graftmt.data import Corpus, Direction, parse_direction
 from graftmt.data.corpus import read_lines
 from graftmt.errors import DataError, GraftError, first_few
-from graftmt.evaluation import Column, Difference, Resampling, Table, compare_averages, compare_systems, groups
+from graftmt.evaluation import (
+    METRIC_NAMES,
+    METRICS,
+    Column,
+    Difference,
+    Resampling,
+    Table,
+    compare_averages,
+    compare_systems,
+    groups,
+)
 from graftmt.evaluation.matrix import label
 from graftmt.evaluation.metrics import default_tokenizer
 from graftmt.evaluation.significance import LEVEL, Compared
 from graftmt.files import read_json
 from graftmt.workers import pool
 
-METRICS = {"bleu": "BLEU", "chrf": "chrF"}
 FEWEST_DIRECTIONS = 16
 """For which processes of their own are worth starting."""
 
@@ -108,7 +117,7 @@ class Comparison:
     def table(self) -> Table:
         """A star where chance does not explain the difference."""
         columns = [Column(name="direction")]
-        for metric in METRICS.values():
+        for metric in METRIC_NAMES.values():
             columns += [Column(name=name, alignment="right") for name in (metric, "Δ", "p")]
         rows = [(name, *_cells(found)) for name, found in self.directions.items()]
         rows += [
@@ -118,7 +127,7 @@ class Comparison:
         notes = [
             f"first → second: {' → '.join(self.names)}; in brackets, how many directions a mean is of",
             f"* significant: p < {LEVEL:g}",
-            *(f"{METRICS[metric]} {signature}" for metric, found in self.signatures.items() for signature in found),
+            *(f"{METRIC_NAMES[metric]} {signature}" for metric, found in self.signatures.items() for signature in found),
             *(f"only in {name}: {', '.join(only)}" for name, only in self.left_out.items() if only),
         ]
         title = (

@@ -17,12 +17,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from graftmt.assessment.scoring import Scored
+from graftmt.assessment.off_target import OffTarget
+from graftmt.assessment.scoring_pool import Scored
 from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.configuration import changes, from_mapping
 from graftmt.data import Direction
 from graftmt.data.corpus import read_lines
 from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.evaluation import Score, Scores
 from graftmt.files import sweep, write_text
 from graftmt.places import EVALUATION, check_place
 
@@ -112,7 +114,8 @@ class EvaluationFolder:
         if document.get("key") != key:
             return None
         with suppress(ConfigError):  # damaged, or of another version: made again
-            return from_mapping(Scored, {name: document.get(name) for name in ("scores", "off_target")})
+            found = from_mapping(_Stored, {name: document.get(name) for name in ("scores", "off_target")})
+            return Scored(Scores(found.scores), found.off_target)
         return None
 
     def store_scored(self, direction: Direction, key: str, translations: str, scored: Scored) -> None:
@@ -124,6 +127,14 @@ class EvaluationFolder:
         with suppress(GraftError):
             return read_checked_json(self.score(direction), "scores")
         return {}
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The figures of a direction, in its file."""
+
+    scores: tuple[Score, ...]
+    off_target: OffTarget | None
 
 
 def digest(*parts: Any) -> str:

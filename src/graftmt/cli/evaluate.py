@@ -95,8 +95,8 @@ def evaluate(
     from rich.console import Console
 
     from graftmt.api import chosen_directions
-    from graftmt.assessment.report import document, off_target_notes, table, write_report
-    from graftmt.assessment.run import AssessOptions, assess
+    from graftmt.assessment.assess import AssessOptions, assess
+    from graftmt.assessment.score_report import document, off_target_notes, table, write_report
     from graftmt.base import choose_device
     from graftmt.data import Corpus
     from graftmt.decoding import SearchOptions, batch_tokens_for

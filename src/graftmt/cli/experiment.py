@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from graftmt.cli import experiment_report
-from graftmt.cli.common import AsJson, Minutes, Quiet, items, numbers, speaker
-from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_refusal, show_rows
-from graftmt.errors import ConfigError
-
-if TYPE_CHECKING:
-    from graftmt.experiments.planning import Request
-    from graftmt.experiments.profiles import Profile
+from graftmt.cli.common import AsJson, Minutes, Quiet, speaker, tell
+from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_rows
+from graftmt.cli.experiment_request import Asked, Selected
 
 app = typer.Typer(
     help="The paper's tables and figures as experiments: run what is missing, see what there is, compare with what is printed.",
@@ -89,14 +83,10 @@ def run(
     """Train and score what rows of the paper's tables and points of its figures still lack.
 
     A profile says on which corpus, with which languages and for how long: docs (software documentation, one H200), ted and
-    paracrawl (as in the paper), demo (minutes on a CPU, nothing needed). Jobs come in an order in which nothing stands before
-    what it needs: bases, packs on one resident base, compositions and pivots of these, bilingual models, re-training.
+    paracrawl (as in the paper), demo (minutes on a CPU, nothing needed). Each job leaves one small file with its scores.
 
-    Each job leaves one small file, OUTPUT/results/JOB.json: scores with signatures, seconds, parameters, the fingerprint and
-    scores of its base, and, for packs, that the base is unchanged. Stopped or killed at any moment, the same command goes on;
-    a job with a result is never done again. Where results, or runs that were stopped, are of other settings, nothing is begun:
-    the command names them and what differs. A job that fails is recorded with its message, the others go on, and the exit code
-    is 1. Several processes (--processes, or the same command given several times) each do what no other is at.
+    Rerun the command to resume; a job with a result is not done again. Other settings, another text or another base make other
+    jobs, and nothing is replaced. If a job fails, the others are done and the exit code is 1.
 
     Examples:
 
@@ -106,59 +96,47 @@ def run(
 
     graftmt experiment run docs --figures 4 --corpus corpus --base 4=runs/docs-base/base packs.source.steps=600
     """
-    from graftmt.experiments.consistency import check_settings, made_otherwise, refusal
+    selected = Selected(tables=tables, figures=figures, rows=rows, languages=languages, seeds=seeds)
+    asked = Asked.of(profile, overrides, selected, corpus, base, output)
+    if dry_run:
+        _show_plan(asked, as_json)
+        return
+    same = {**vars(selected), "minutes": minutes, "corpus": corpus, "output": asked.output}
+    arguments = ["experiment", "run", str(profile), *(overrides or ()), *(f"--base={one}" for one in base or ())]
+    arguments += [f"--{option}={value}" for option, value in same.items() if value is not None]
+    raise typer.Exit(_run(asked, arguments, minutes=minutes, processes=processes, quiet=quiet, as_json=as_json))
+
+
+def _show_plan(asked: Asked, as_json: bool) -> None:
     from graftmt.experiments.listing import job_states
-    from graftmt.experiments.making import RunOptions
-    from graftmt.experiments.planning import make_plan
-    from graftmt.experiments.profiles import load_profile
-    from graftmt.experiments.running import run_experiments
-    from graftmt.experiments.runs import Runs
+    from graftmt.experiments.store import Store
+    from graftmt.places import EXPERIMENTS, check_place
+
+    check_place(asked.output, EXPERIMENTS)
+    jobs = job_states(asked.plan(), Store(asked.found()))
+    if as_json:
+        print(json.dumps({"output": str(asked.output), "jobs": jobs}, ensure_ascii=False))
+    else:
+        show_jobs(asked.profile, jobs)
+
+
+def _run(asked: Asked, arguments: list[str], *, minutes: float | None, processes: int, quiet: bool, as_json: bool) -> int:
+    """`arguments`: those of more processes. Returns the exit code."""
+    from graftmt.experiments.scheduling import run_experiments
     from graftmt.experiments.store import Store
     from graftmt.experiments.team import team
     from graftmt.places import EXPERIMENTS, check_place
 
-    say = speaker(quiet)
-    profile = _named(profile)
-    chosen = load_profile(profile, overrides or ())
-    bases = _bases(base)
-    folder = output or _output(chosen)
+    say, folder = speaker(quiet), asked.output
     check_place(folder, EXPERIMENTS)
-    given = [*bases, *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
-    plan = make_plan(chosen, _request(tables, figures, rows, languages, seeds, given))
-    store, runs = Store(folder), Runs(chosen, folder, bases)
-    if dry_run:
-        otherwise = made_otherwise(plan.jobs, store, runs)
-        jobs = job_states(chosen, plan, store, otherwise)
-        if as_json:
-            print(json.dumps({"output": str(folder), "jobs": jobs}, ensure_ascii=False))
-        else:
-            show_jobs(chosen, jobs)
-            show_refusal(refusal(otherwise, store))
-        return
-    check_settings(plan.jobs, store, runs)
-    text = _corpus(chosen, corpus, folder, say)
-    if chosen.corpus.provided == "demo" and DEMO_BASE not in bases:
-        bases[DEMO_BASE] = _demo_base(folder, say)
-    same = {
-        "--tables": tables,
-        "--figures": figures,
-        "--rows": rows,
-        "--languages": languages,
-        "--seeds": seeds,
-        "--minutes": minutes,
-        "--corpus": corpus,
-        "--output": folder,
-    }
-    arguments = ["experiment", "run", profile, *(overrides or ()), *(f"--base={one}" for one in base or ())]
-    arguments += [f"{option}={value}" for option, value in same.items() if value is not None]
-    outstanding = store.outstanding(plan.jobs, chosen)
+    plan = asked.plan()
+    store = Store(asked.made(say))
+    outstanding = store.outstanding(plan.jobs)
     with team(processes, arguments, folder / "logs", say) as others:
-        outcome = run_experiments(
-            chosen, plan, RunOptions(output=folder, corpus=text, bases=bases, minutes=minutes, quiet=quiet), say
-        )
+        outcome = run_experiments(store, plan, minutes=minutes, quiet=quiet, say=say)
         others_code = 0 if outcome.exit_code else others.wait(say)  # after a signal they are asked to stop
-    left = [job.key for job in plan.jobs if not store.is_done(job, chosen) and job.key not in outcome.skipped]
-    done, failed_anywhere = store.settled_since(outstanding, chosen)
+    left = [job.key for job in plan.jobs if not store.is_done(job) and job.key not in outcome.skipped]
+    done, failed_anywhere = store.settled_since(outstanding)
     here, failed = [key for key in done if key in outcome.done], {**outcome.failed, **failed_anywhere}
     if as_json:
         document = {
@@ -173,7 +151,7 @@ def run(
         print(json.dumps(document, ensure_ascii=False))
     else:
         say_outcome(done, here, failed, outcome.skipped, left, outcome.stopped, folder)
-    raise typer.Exit(outcome.exit_code or (1 if failed or others_code else 0))
+    return outcome.exit_code or (1 if failed or others_code else 0)
 
 
 @app.command("list")
@@ -186,134 +164,33 @@ def list_rows(
     rows: Rows = None,
     languages: Languages = None,
     seeds: Seeds = "1",
+    corpus: CorpusFolder = None,
     base: Bases = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the rows of the paper's tables and figures: what is done, what is missing, and how long it may take.
 
-    Without --tables and --figures, all that the profile's part of the paper has. Minutes are those that such jobs took here;
-    until there are some, those that the profile states; a row's are with all that it still needs, also where other rows need
-    the same. A result, or a run that was stopped, of other settings than the profile and its changes have now is shown as such:
-    `run` neither uses nor replaces it.
+    Without --tables and --figures, all that the profile's part of the paper has. Minutes are those that such jobs took here, or
+    those that the profile states. A row's minutes include all that it still needs, also if other rows need the same. What is
+    done is looked up for the settings, corpus and bases given; results of others are counted.
 
-    Example: graftmt experiment list docs --tables 2,3,4 --languages el,uk
+    Example: graftmt experiment list docs --tables 2,3,4 --languages el,uk --corpus corpus
     """
-    from graftmt.experiments import definitions
-    from graftmt.experiments.consistency import made_otherwise, refusal
     from graftmt.experiments.listing import job_states, row_states
-    from graftmt.experiments.planning import make_plan
-    from graftmt.experiments.profiles import load_profile
-    from graftmt.experiments.runs import Runs
     from graftmt.experiments.store import Store
 
-    profile = _named(profile)
-    chosen = load_profile(profile, overrides or ())
-    bases = _bases(base)
-    given = [*bases, *([DEMO_BASE] if chosen.corpus.provided == "demo" else [])]
-    request = _request(tables, figures, rows, languages, seeds, given, needed=False)
-    if not request.tables and not request.figures:
-        request = replace(
-            request,
-            tables=tuple(n for n, one in definitions.tables().items() if one.corpus == chosen.paper),
-            figures=tuple(n for n, one in definitions.figures().items() if one.corpus == chosen.paper),
-        )
-    store = Store(output or _output(chosen))
-    plan = make_plan(chosen, request)
-    otherwise = made_otherwise(plan.jobs, store, Runs(chosen, store.folder, bases))
-    found, jobs = (states(chosen, plan, store, otherwise) for states in (row_states, job_states))
+    selected = Selected(tables=tables, figures=figures, rows=rows, languages=languages, seeds=seeds)
+    asked = Asked.of(profile, overrides, selected, corpus, base, output).with_everything
+    store, plan = Store(asked.found()), asked.plan()
+    found, jobs = row_states(plan, store), job_states(plan, store)
     if as_json:
-        print(
-            json.dumps({"profile": chosen.name, "output": str(store.folder), "rows": found, "jobs": jobs}, ensure_ascii=False)
-        )
-    else:
-        show_rows(chosen, found, jobs, store.folder)
-        show_refusal(refusal(otherwise, store))
+        document = {"profile": asked.profile.name, "output": str(asked.output), "rows": found, "jobs": jobs}
+        print(json.dumps(document, ensure_ascii=False))
+        return
+    show_rows(asked.profile, found, jobs, asked.output)
+    if store.addresses.corpus is None:
+        tell("There is no corpus folder, so nothing counts as done; give the one of `run` with --corpus.")
 
 
 app.command("report")(experiment_report.report)
-
-
-# What the options mean
-
-
-def _named(profile: str | None) -> str:
-    if profile is None:  # rather than an error about a missing argument, which would not say what there is
-        raise ConfigError("say which profile: docs, ted, paracrawl, demo, or the path of a YAML file like them.")
-    return profile
-
-
-DEMO_BASE = 4
-"""The model that the shipped base stands for: English-centric, then multi-parallel."""
-
-
-def _request(
-    tables: str | None,
-    figures: str | None,
-    rows: str | None,
-    languages: str | None,
-    seeds: str,
-    bases: list[int],
-    *,
-    needed: bool = True,
-) -> Request:
-    from graftmt.experiments.planning import Request
-
-    request = Request(
-        tables=tuple(dict.fromkeys(numbers(tables or "", "--tables"))),
-        figures=tuple(dict.fromkeys(numbers(figures or "", "--figures"))),
-        rows=tuple(dict.fromkeys(items(rows or ""))),
-        languages=None if languages is None else tuple(dict.fromkeys(items(languages))),
-        seeds=tuple(dict.fromkeys(numbers(seeds, "--seeds"))),
-        bases=tuple(bases),
-    )
-    if needed and not request.tables and not request.figures:
-        raise ConfigError("say what to run: --tables 2,3,4, --figures 3, or both; `graftmt experiment list PROFILE` shows all.")
-    if not request.seeds:
-        raise ConfigError("--seeds is empty; give at least one, such as 1.")
-    return request
-
-
-def _bases(values: list[str] | None) -> dict[int, Path]:
-    found: dict[int, Path] = {}
-    for value in values or []:
-        match = re.fullmatch(r"(\d+)=(.+)", value)
-        if match is None:
-            raise ConfigError(f"--base {value}: expected the number of a model and a folder, such as 4=runs/docs/base.")
-        folder = Path(match[2])
-        if not (folder / "base.json").is_file():
-            raise ConfigError(f"--base {value}: there is no base in {folder}; make one with `graftmt train`.")
-        found[int(match[1])] = folder
-    return found
-
-
-def _output(profile: Profile) -> Path:
-    return Path("runs/experiments") / profile.name
-
-
-def _corpus(profile: Profile, given: Path | None, output: Path, say: Any) -> Path:
-    """The folder given, the profile's own, or text made here."""
-    if given is None and profile.corpus.provided == "demo":
-        from graftmt.demo.run import make_corpus
-        from graftmt.experiments.claims import Claims
-
-        with Claims(output / "locks", say).take("demo-corpus", wait=True):
-            return make_corpus(output / "corpus", 1, lambda text: None)
-    folder = given or profile.corpus.folder
-    if folder is None or not folder.is_dir():
-        how = "".join(f"\n  {command}" for command in profile.corpus.made_by)
-        raise ConfigError(
-            f"there is no corpus folder {folder}; give it with --corpus FOLDER." + (f" It is made by:{how}" if how else "")
-        )
-    return folder
-
-
-def _demo_base(output: Path, say: Any) -> Path:
-    from graftmt.demo.run import copy_shipped_base
-    from graftmt.experiments.claims import Claims
-
-    folder = output / "bases" / str(DEMO_BASE)
-    with Claims(output / "locks", say).take("demo-base", wait=True):
-        if not (folder / "base.json").is_file():
-            copy_shipped_base(folder)
-    return folder

@@ -20,7 +20,7 @@ def show_jobs(profile: Profile, jobs: list[dict[str, Any]]) -> None:
     for name in ("job", "state", "minutes"):
         table.add_column(name, justify="right" if name == "minutes" else "left")
     for job in jobs:
-        table.add_row(plain(job["job"]), plain(_state(job)), _minutes(job["minutes"]) if _is_left(job) else "")
+        table.add_row(plain(job["job"]), plain(_state(job)), "" if job["done"] else _minutes(job["minutes"]))
     console = Console()
     console.print(table)
     console.print(_total(jobs), highlight=False)
@@ -36,7 +36,6 @@ def show_rows(profile: Profile, rows: list[dict[str, Any]], jobs: list[dict[str,
     for row in rows:
         state = f"{len(row['done'])}/{len(row['jobs'])}" if row["jobs"] else "–"
         state += " (failed)" if row["failed"] else ""
-        state += f", {len(row['other_settings'])} other settings" if row["other_settings"] else ""
         label = f"{row['label']} (not here: {row['not_here']})" if row["not_here"] else row["label"]
         cells = (row["where"], row["number"], label, state, _minutes(row["minutes"]) if row["missing"] else "")
         table.add_row(*map(plain, cells))
@@ -48,11 +47,6 @@ def show_rows(profile: Profile, rows: list[dict[str, Any]], jobs: list[dict[str,
     console.print(_total(jobs), highlight=False)
 
 
-def show_refusal(message: str) -> None:
-    if message:
-        tell(f"`graftmt experiment run` will refuse: {message}")
-
-
 def _jobs(count: int) -> str:
     return f"{count} job{'s' * (count != 1)}"
 
@@ -62,25 +56,21 @@ def _minutes(minutes: float | None) -> str:
 
 
 def _state(job: dict[str, Any]) -> str:
-    if job["other_settings"]:
-        return f"other settings: {job['other_settings']}"
     return "done" if job["done"] else f"failed: {job['failed']}" if job["failed"] else "to do"
 
 
-def _is_left(job: dict[str, Any]) -> bool:
-    return not job["done"] and not job["other_settings"]
-
-
 def _total(jobs: list[dict[str, Any]]) -> str:
-    minutes = [job["minutes"] for job in jobs if _is_left(job)]
+    minutes = [job["minutes"] for job in jobs if not job["done"]]
+    count = sum(job["others"] for job in jobs)
+    others = f" {count} result{'s' * (count != 1)} of these jobs are of other settings, text or bases." if count else ""
     if not minutes:
-        return "Everything else is done." if any(job["other_settings"] for job in jobs) else "Everything is done."
+        return f"Everything is done.{others}"
     unknown = minutes.count(None)
     if unknown == len(minutes):
-        return f"{_jobs(unknown)} to do; how long they take is not known yet."
+        return f"{_jobs(unknown)} to do; how long they take is not known yet.{others}"
     known = sum(one for one in minutes if one is not None)
     more = f", and {unknown} of which nothing is known yet" if unknown else ""
-    return f"{_jobs(len(minutes))} to do: about {_minutes(known)} minutes{more}."
+    return f"{_jobs(len(minutes))} to do: about {_minutes(known)} minutes{more}.{others}"
 
 
 def say_outcome(
@@ -97,7 +87,7 @@ def say_outcome(
     for job, message in failed.items():
         say(f"failed: {job}: {message}")
     if stopped:
-        say(f"graftmt: {stopped}; everything is saved. The same command goes on from here.")
+        say(f"graftmt: {stopped}; everything is saved. Rerun the command to resume.")
     others = len(done) - len(here)
     by = f" ({len(here)} here, {others} by other processes)" if others else ""
     tell(f"{_jobs(len(done))} done now{by}, {len(failed)} failed, {len(left)} left; results in {folder / 'results'}")

@@ -12,8 +12,7 @@ from graftmt.cli.common import AsJson, numbers, plain, tell
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from graftmt.evaluation import Metric
     from graftmt.experiments.reporting.content import Report
 
 
@@ -23,6 +22,10 @@ def report(
         typer.Argument(
             metavar="PROFILE", help="Whose results, as for `experiment run`; not needed where a folder has those of one."
         ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes to the profile, as for `experiment run`: results of these settings are shown."),
     ] = None,
     *,
     results: Annotated[
@@ -50,44 +53,51 @@ def report(
 ) -> None:
     """Write the paper's tables and figures with our results beside what is printed, from the results that there are.
 
-    OUTPUT gets README.md, which opens with the headline table and figure, table-NN.md and table-NN.tex for each table,
-    trade-off.png, figure-N.png, and results.json for scripts; outside of RESULTS also the result files and comparisons.json, so
-    that it can be made again from itself. What was not run says so; a job that failed is shown with its message; results on
-    different bases are never averaged, and marked.
+    OUTPUT gets README.md, table-NN.md and .tex, figure-N.png and results.json; outside of RESULTS also the result files, so that
+    it can be made again from itself. If RESULTS has several settings, those of the profile and its changes are shown.
 
     Example: graftmt experiment report docs
 
     Example: graftmt experiment report --results runs/experiments/docs -o docs/results/docs --tables 2,3,4 --agreement
     """
-    from rich.console import Console
-
-    from graftmt.experiments.profiles import load_profile
-    from graftmt.experiments.reporting import write_report
     from graftmt.experiments.reporting.content import document
 
     if metric not in ("chrf", "bleu"):
         raise ConfigError(f"--metric is {metric!r}{nearest(metric, ('chrf', 'bleu')) or '.'} Expected chrf or bleu.")
-    if results is None and profile is None:
-        raise ConfigError(
-            "say whose results: those of a profile (docs, ted, paracrawl, demo), or the folder that they are in with --results."
-        )
-    if profile is not None and profile.endswith((".yaml", ".yml")):
-        profile = load_profile(profile).name
-    folder = results or Path("runs/experiments") / (profile or "")
-    made, written = write_report(
-        folder,
-        output or folder / "report",
-        profile=profile,
-        tables=_numbers("--tables", tables),
-        figures=[] if (figures or "").strip().casefold() == "none" else _numbers("--figures", figures),
-        metric="bleu" if metric == "bleu" else "chrf",
-    )
+    chosen_figures = [] if (figures or "").strip().casefold() == "none" else _numbers("--figures", figures)
+    chosen: Metric = "bleu" if metric == "bleu" else "chrf"
+    made, written = _write(profile, overrides, results, output, _numbers("--tables", tables), chosen_figures, chosen)
     if as_json:
         print(json.dumps({**document(made), "files": [str(path) for path in written]}, ensure_ascii=False))
         return
     if agreement:
-        _show_agreement(Console(), made)
+        _show_agreement(made)
     tell(*written)
+
+
+def _write(
+    profile: str | None,
+    overrides: list[str] | None,
+    results: Path | None,
+    output: Path | None,
+    tables: list[int] | None,
+    figures: list[int] | None,
+    metric: Metric,
+) -> tuple[Report, list[Path]]:
+    from graftmt.experiments.profiles import load_profile
+    from graftmt.experiments.reporting import write_report
+
+    if results is None and profile is None:
+        raise ConfigError(
+            "say whose results: those of a profile (docs, ted, paracrawl, demo), or the folder that they are in with --results."
+        )
+    settings = None
+    if profile is not None and (overrides or profile.endswith((".yaml", ".yml"))):
+        settings = load_profile(profile, overrides or ())
+        profile = settings.name
+    folder = results or Path("runs/experiments") / (profile or "")
+    place = output or folder / "report"
+    return write_report(folder, place, profile=profile, settings=settings, tables=tables, figures=figures, metric=metric)
 
 
 def _numbers(option: str, text: str | None) -> list[int] | None:
@@ -99,11 +109,13 @@ def _numbers(option: str, text: str | None) -> list[int] | None:
     return list(dict.fromkeys(found))
 
 
-def _show_agreement(console: Console, made: Report) -> None:
+def _show_agreement(made: Report) -> None:
+    from rich.console import Console
     from rich.table import Table
 
-    from graftmt.experiments.reporting.index import AGREEMENT_COLUMNS, FINDING_COLUMNS, agreement_rows, finding_rows
+    from graftmt.experiments.reporting.front_page import AGREEMENT_COLUMNS, FINDING_COLUMNS, agreement_rows, finding_rows
 
+    console = Console()
     for title, columns, rows in (
         ("The paper's findings", FINDING_COLUMNS, finding_rows(made.findings)),
         ("Kendall's tau between the paper's order of the rows and ours", AGREEMENT_COLUMNS, agreement_rows(made.agreements)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graftmt.adding.verdict import Verdict, figures, sample_translations
-from graftmt.assessment.directions import Evaluation
+from graftmt.assessment.direction_lines import Evaluation
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.errors import CheckpointError, ConfigError
@@ -108,9 +108,8 @@ def make_pack(config: PackConfig, base: Base, train: Corpus, valid: Corpus, *, q
 def store_pack(pack: Pack, folder: Path, base: Base, evaluations: Sequence[Evaluation], beam: int, split: str) -> None:
     """The pack's own folder, with its scores and samples on its card. The first direction is the trained one."""
     scores = {
-        evaluation.scores.direction: {
-            "source": evaluation.scores.source,
-            "target": evaluation.scores.target,
+        str(evaluation.direction): {
+            **evaluation.direction._asdict(),
             **figures(evaluation),
             "zero_shot": number > 0,
         }

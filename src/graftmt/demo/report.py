@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -14,9 +14,9 @@ import torch
 
 from graftmt.adding.verdict import sample_translations
 from graftmt.adding.verification import Verification
-from graftmt.assessment.directions import Evaluation
+from graftmt.assessment.direction_lines import Evaluation
 from graftmt.base import Base
-from graftmt.evaluation import averages, plot_curves, plot_matrix, score_table
+from graftmt.evaluation import METRICS, grouped, joined, plot_curves, plot_matrix, score_table
 from graftmt.evaluation.tables import Column, Table
 from graftmt.files import write_json, write_text
 from graftmt.packs import Pack
@@ -38,13 +38,11 @@ class Result:
 
     @property
     def direction(self) -> str:
-        return self.evaluation.scores.direction
+        return str(self.evaluation.direction)
 
     def to_dict(self) -> dict[str, Any]:
-        scores = self.evaluation.scores
-        figures = {"chrf": round(scores.chrf, 2), "bleu": round(scores.bleu, 2), "lines": scores.lines}
-        sides = {"source": scores.source, "target": scores.target}
-        return {**sides, **figures, "zero_shot": self.zero_shot, "route": self.route}
+        figures = self.evaluation.scores.figures({"bleu": 2, "chrf": 2})
+        return {**self.evaluation.direction._asdict(), **figures, "zero_shot": self.zero_shot, "route": self.route}
 
 
 @dataclass(kw_only=True)
@@ -67,7 +65,8 @@ def make_report(findings: Findings, *, from_scratch: bool) -> dict[str, Any]:
     """The content of report.json."""
     base, verification = findings.base, findings.verification
     assert verification is not None
-    everything = [result.evaluation.scores for result in (*findings.results, *findings.comparisons)]
+    everything = joined(result.evaluation.scores for result in (*findings.results, *findings.comparisons))
+    base_scores = joined(evaluation.scores for evaluation in findings.of("base"))
     return {
         "seconds": round(sum(findings.seconds.values()), 1),
         "seconds_by_step": {step: round(seconds, 1) for step, seconds in findings.seconds.items()},
@@ -79,17 +78,14 @@ def make_report(findings: Findings, *, from_scratch: bool) -> dict[str, Any]:
         },
         "from_scratch": from_scratch,
         "directions": {result.direction: result.to_dict() for result in findings.results},
-        "averages": {
-            name: asdict(average)
-            for name, average in averages([evaluation.scores for evaluation in findings.of("base")]).items()
-        },
+        "averages": {name: some.averages() for name, some in grouped(base_scores).items()},
         "comparisons": [
             {"name": result.name, "direction": result.direction, **result.to_dict()} for result in findings.comparisons
         ],
         "adapters_zero_shot": zero_shot_comparison(findings),
         "packs": {name: _pack_facts(pack, path) for name, (pack, path) in findings.packs.items()},
         "verification": verification.to_dict(),
-        "signatures": sorted({mark for scores in everything for mark in (scores.bleu_signature, scores.chrf_signature)}),
+        "signatures": sorted(mark for metric in METRICS for mark in everything.signatures(metric)),
         "samples": samples(findings),
         "machine": {
             "cores": os.cpu_count(),
@@ -180,7 +176,9 @@ def forgetting_words(comparison: dict[str, float]) -> str:
 
 def write_report(folder: Path, report: dict[str, Any], findings: Findings) -> None:
     """report.json and report.md."""
-    base_scores = score_table([evaluation.scores for evaluation in findings.of("base")], title="The base's own directions")
+    base_scores = score_table(
+        joined(evaluation.scores for evaluation in findings.of("base")), title="The base's own directions"
+    )
     unchanged = "unchanged, bit for bit" if report["base_unchanged"] else "CHANGED"
     parts = [
         final_table(report).markdown(),

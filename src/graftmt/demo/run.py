@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.adding.verification import verify
-from graftmt.assessment.directions import Evaluation, evaluate_directions
+from graftmt.assessment.direction_lines import Evaluation, evaluate_directions
 from graftmt.base import Base, check_base_place, choose_device, read_base_document
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, Direction, select_directions
@@ -29,8 +29,8 @@ from graftmt.demo.report import (
     zero_shot_comparison,
 )
 from graftmt.errors import DataError, GraftError
-from graftmt.files import atomic_folder
-from graftmt.folders import make_folder
+from graftmt.files import atomic_folder, sweep
+from graftmt.folders import make_folder, watched
 from graftmt.places import CORPUS, DEMO, check_place
 from graftmt.progress import progress
 from graftmt.training import TrainConfig, train_base
@@ -74,11 +74,17 @@ class DemoResult:
 
 def run_demo(options: DemoOptions, say: Say) -> DemoResult:
     """The whole story; each step says what it does and what came of it. What an earlier try finished is taken as it is."""
-    seconds: dict[str, float] = {}
-    base_folder = options.folder / "base"
     check_place(options.folder, DEMO)
-    check_no_other_base(base_folder, options)
+    check_no_other_base(options.folder / "base", options)
     make_folder(options.folder)
+    sweep(options.folder)
+    with watched(options.folder):
+        return tell(options, options.folder / "base", say)
+
+
+def tell(options: DemoOptions, base_folder: Path, say: Say) -> DemoResult:
+    """The same in a folder that is ours."""
+    seconds: dict[str, float] = {}
     with timed(seconds, "corpus"):
         folder = options.corpus or make_corpus(options.folder / "corpus", options.seed, say)
         train, valid, test = (Corpus.open(folder, split, LANGUAGES) for split in SPLITS)
@@ -249,9 +255,8 @@ class Story:
         path = options.folder / "packs" / plan.name
         store_pack(pack, path, self.base, found, options.beam, self.test.split)
         self.findings.packs[plan.name] = pack, path
-        scores = [evaluation.scores for evaluation in found]
-        others = ", ".join(f"{score.direction} {score.chrf:.1f}" for score in scores[1:])
-        self.say(f"   chrF on held-out lines: {scores[0].direction} {scores[0].chrf:.1f}; zero-shot {others}")
+        trained, *others = (f"{evaluation.direction} {evaluation.scores.chrf:.1f}" for evaluation in found)
+        self.say(f"   chrF on held-out lines: {trained}; zero-shot {', '.join(others)}")
         return [
             Result(
                 evaluation=evaluation,

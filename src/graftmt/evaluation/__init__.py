@@ -1,8 +1,9 @@
 """Strings in, scores with signatures out; averages, significance, tables and plots of them. Layer 1, without torch."""
 
-from graftmt.evaluation.matrix import Average, averages, groups
-from graftmt.evaluation.metrics import DirectionScores, Score, score_bleu, score_chrf, score_direction
+from graftmt.evaluation.matrix import grouped, groups
+from graftmt.evaluation.metrics import score_bleu, score_chrf, score_direction
 from graftmt.evaluation.plots import plot_curves, plot_matrix
+from graftmt.evaluation.scores import METRIC_NAMES, METRICS, Metric, Score, Scores, joined
 from graftmt.evaluation.significance import (
     Difference,
     Resampling,
@@ -14,18 +15,21 @@ from graftmt.evaluation.significance import (
 from graftmt.evaluation.tables import Column, Table, score_table
 
 __all__ = [
-    "Average",
+    "METRICS",
+    "METRIC_NAMES",
     "Column",
     "Difference",
-    "DirectionScores",
+    "Metric",
     "Resampling",
     "Score",
+    "Scores",
     "Table",
-    "averages",
     "compare_averages",
     "compare_resampled",
     "compare_systems",
+    "grouped",
     "groups",
+    "joined",
     "plot_curves",
     "plot_matrix",
     "resample_chrf",

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from statistics import fmean
+from collections.abc import Collection, Iterable
 
 from graftmt.errors import DataError
-from graftmt.evaluation.metrics import DirectionScores
+from graftmt.evaluation.scores import Scores, joined
 
 GROUPS = {
     "to_pivot": "→EN",
@@ -32,15 +30,6 @@ _GROUP_OF = {
     ("other", "new"): "others_to_new",
     ("new", "new"): "new_to_new",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Average:
-    """The mean scores of a group of directions, each direction weighing the same."""
-
-    bleu: float
-    chrf: float
-    directions: int
 
 
 def groups(
@@ -69,22 +58,13 @@ def _kind(language: str, pivot: str, new: Collection[str]) -> str:
     return "pivot" if language == pivot else "new" if language in new else "other"
 
 
-def averages(scores: Iterable[DirectionScores], pivot: str = "en", new: Collection[str] = ()) -> dict[str, Average]:
-    """Means over the directions of each group, each direction weighing the same."""
-    scores = list(scores)
-    repeated = [direction for direction, count in Counter(score.direction for score in scores).items() if count > 1]
+def grouped(scores: Scores, pivot: str = "en", new: Collection[str] = ()) -> dict[str, Scores]:
+    """The rows of each group of directions, of which the averages are taken."""
+    repeated = [name for name, count in Counter((row.direction, row.metric) for row in scores).items() if count > 1]
     if repeated:
         raise DataError(
-            f"{', '.join(repeated)}: scored more than once, which would weigh it more in the averages; "
-            "give each direction once."
+            f"{', '.join(dict.fromkeys(direction for direction, _ in repeated))}: scored more than once, which would weigh it "
+            "more in the averages; give each direction once."
         )
-    of = {(score.source, score.target): score for score in scores}
-    return {name: _average([of[member] for member in members]) for name, members in groups(of, pivot, new).items()}
-
-
-def _average(group: Sequence[DirectionScores]) -> Average:
-    return Average(
-        bleu=fmean(score.bleu for score in group),
-        chrf=fmean(score.chrf for score in group),
-        directions=len(group),
-    )
+    of = scores.by_pair()
+    return {name: joined(of[member] for member in members) for name, members in groups(of, pivot, new).items()}

@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from graftmt.errors import ConfigError, DataError, GraftError, nearest
+from graftmt.evaluation.scores import Score, Scores
 
 # Primary subtags, because a prefix is not enough: `zha` is Zhuang, which is written in Latin script.
 CHINESE = frozenset({"zh", "zho", "chi", "cmn", "yue"})
@@ -24,35 +25,6 @@ SPM = "spm:"
 """Before the path of a SentencePiece model: spBLEU with a model that is here, where sacreBLEU's own would be downloaded."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Score:
-    """One corpus-level score, from 0 to 100, with the signature that lets others compute the same."""
-
-    metric: str
-    value: float
-    signature: str
-
-    def __post_init__(self) -> None:
-        assert 0 <= self.value <= 100, f"{self.metric} is {self.value}, outside 0 to 100"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DirectionScores:
-    """How well one direction translates a test set of `lines` lines."""
-
-    source: str
-    target: str
-    lines: int
-    bleu: float
-    chrf: float
-    bleu_signature: str
-    chrf_signature: str
-
-    @property
-    def direction(self) -> str:
-        return f"{self.source}-{self.target}"
-
-
 def score_direction(
     hypotheses: Sequence[str],
     references: Sequence[str],
@@ -60,7 +32,7 @@ def score_direction(
     source: str,
     target: str,
     tokenize: str | None = None,
-) -> DirectionScores:
+) -> Scores:
     """Scores detokenised `hypotheses` against `references`, line by line; `tokenize` is BLEU's tokeniser, as in `bleu_metric`.
 
     Empty lines are scored as sacreBLEU scores them: leave out lines whose translation is missing beforehand.
@@ -68,27 +40,20 @@ def score_direction(
     _check_lines(hypotheses, references, f"{source}-{target}")
     bleu = score_bleu(hypotheses, references, tokenize=tokenize or default_tokenizer(target))
     chrf = score_chrf(hypotheses, references)
-    return DirectionScores(
-        source=source,
-        target=target,
-        lines=len(hypotheses),
-        bleu=bleu.value,
-        chrf=chrf.value,
-        bleu_signature=bleu.signature,
-        chrf_signature=chrf.signature,
-    )
+    rows = (bleu, chrf, Score(metric="lines", value=len(hypotheses)))
+    return Scores(replace(row, source=source, target=target) for row in rows)
 
 
 def score_bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> Score:
     """Corpus BLEU with sacreBLEU's defaults. A corpus without a single 4-gram scores 0, even against itself."""
     _check_lines(hypotheses, references, "BLEU")
-    return _score("BLEU", bleu_metric(tokenize), hypotheses, references)
+    return _score("bleu", bleu_metric(tokenize), hypotheses, references)
 
 
 def score_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """Corpus chrF2 with sacreBLEU's defaults: character n-grams up to 6, no word n-grams."""
     _check_lines(hypotheses, references, "chrF")
-    return _score("chrF", CHRF(), hypotheses, references)
+    return _score("chrf", CHRF(), hypotheses, references)
 
 
 def default_tokenizer(target: str) -> str:

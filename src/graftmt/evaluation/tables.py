@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
 from graftmt.errors import printable
-from graftmt.evaluation.matrix import averages, groups, label
-from graftmt.evaluation.metrics import DirectionScores
+from graftmt.evaluation.matrix import grouped, label
+from graftmt.evaluation.scores import METRIC_NAMES, METRICS, Scores
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -69,60 +68,43 @@ class Table:
         return Group(table, *map(plain, self.notes))
 
 
-def score_table(
-    scores: Sequence[DirectionScores],
-    *,
-    title: str = "Scores",
-    pivot: str = "en",
-    new: Collection[str] = (),
-    off_target: Mapping[str, float | None] | None = None,
-) -> Table:
+def score_table(scores: Scores, *, title: str = "Scores", pivot: str = "en", new: Collection[str] = ()) -> Table:
     """One row per direction in the order given, then the averages of several; the signatures are its notes.
 
-    `off_target`: direction → share of its translations that are in another language, None where that cannot be told; without
-    it there is no such column.
+    Off-target rates have a column where they were looked for.
     """
-    rows = [(score.direction, str(score.lines), f"{score.bleu:.1f}", f"{score.chrf:.1f}") for score in scores]
-    shares = [_percent([(off_target or {}).get(score.direction)]) for score in scores]
-    members = groups([(score.source, score.target) for score in scores], pivot, new)
+    with_rates = any(row.metric == "off_target" for row in scores)
+    rows = [(name, *_figures(scores.select(directions=[name]), with_rates)) for name in scores.directions]
     # The mean of one direction would only repeat its row.
-    means = {group: average for group, average in averages(scores, pivot, new).items() if average.directions > 1}
-    for group, average in means.items():
-        name = f"{label(group, pivot)}, mean of {average.directions} directions"
-        rows.append((name, "", f"{average.bleu:.1f}", f"{average.chrf:.1f}"))
-        shares.append(_percent([(off_target or {}).get(f"{source}-{target}") for source, target in members[group]]))
-    columns = [
-        Column(name="direction"),
-        Column(name="lines", alignment="right"),
-        Column(name="BLEU", alignment="right"),
-        Column(name="chrF", alignment="right"),
-    ]
-    if off_target is not None:
-        columns.append(Column(name="off-target", alignment="right"))
-        rows = [(*row, share) for row, share in zip(rows, shares, strict=True)]  # type: ignore[misc]
+    means = {group: some for group, some in grouped(scores, pivot, new).items() if len(some.pairs) > 1}
+    for group, some in means.items():
+        _, *figures = _figures(some, with_rates)
+        rows.append((f"{label(group, pivot)}, mean of {len(some.pairs)} directions", "", *figures))
+    names = ["lines", *METRIC_NAMES.values(), *(["off-target"] if with_rates else [])]
     notes = _signature_notes(scores)
     return Table(
         title=title,
-        columns=tuple(columns),
+        columns=(Column(name="direction"), *(Column(name=name, alignment="right") for name in names)),
         rows=tuple(rows),
         notes=(*notes, f"X: {', '.join(new)}") if any("new" in group for group in means) else notes,
     )
 
 
-def _percent(shares: Sequence[float | None]) -> str:
-    """The mean of the shares that are known."""
-    known = [share for share in shares if share is not None]
-    return f"{100 * fmean(known):.1f} %" if known else "?"
+def _figures(scores: Scores, with_rates: bool) -> list[str]:
+    """Lines, BLEU, chrF and perhaps the off-target rate: the mean of those that are known."""
+    found = [f"{scores.mean('lines'):.0f}", *(f"{scores.mean(metric):.1f}" for metric in METRICS)]
+    rate = scores.share("off_target")
+    return [*found, "?" if rate is None else f"{100 * rate:.1f} %"] if with_rates else found
 
 
-def _signature_notes(scores: Sequence[DirectionScores]) -> tuple[str, ...]:
+def _signature_notes(scores: Scores) -> tuple[str, ...]:
     """Each signature once; where directions differ, as Chinese does by its tokeniser, it says whose it is."""
     directions: dict[tuple[str, str], list[str]] = {}
-    for score in scores:
-        directions.setdefault(("BLEU", score.bleu_signature), []).append(score.direction)
-        directions.setdefault(("chrF", score.chrf_signature), []).append(score.direction)
+    for row in scores:
+        if row.signature:
+            directions.setdefault((METRIC_NAMES[row.metric], row.signature), []).append(row.direction)
     return tuple(
-        f"{metric} {signature}" + ("" if len(names) == len(scores) else f" ({', '.join(names)})")
+        f"{metric} {signature}" + ("" if len(names) == len(scores.pairs) else f" ({', '.join(names)})")
         for (metric, signature), names in sorted(directions.items())
     )
 

@@ -12,9 +12,11 @@ import numpy as np
 
 from graftmt.augmentation import Spec, augment_training
 from graftmt.base import Base
+from graftmt.configuration import to_mapping
 from graftmt.data import Corpus
 from graftmt.errors import DataError
-from graftmt.experiments.claims import Claims
+from graftmt.experiments.addresses import short_hash
+from graftmt.experiments.job_locks import JobLocks
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.training import Stopped, SubwordConfig
 from graftmt.training.run import run_subwords, subwords_file
@@ -53,16 +55,21 @@ def augmented(
     folder: Path,
     *,
     seed: int,
-    claims: Claims,
+    digest: str,
+    locks: JobLocks,
     minutes: float | None,
     quiet: bool,
     say: Say,
 ) -> Material:
-    """Made once for all packs that take it; stopped, after so many minutes or by a kill, it goes on where it was."""
-    name = f"{'+'.join(new)}-{spec}-seed{seed}" + (f"-{teacher.fingerprint[:12]}" if spec.back_translated else "")
+    """Made once for all packs that take it; stopped, after so many minutes or by a kill, it resumes.
+
+    `digest`: of the text that it is made from.
+    """
+    by = [teacher.fingerprint, teacher.beam, teacher.dtype] if spec.back_translated else []
+    name = f"{'+'.join(new)}-{spec}-seed{seed}.{short_hash([digest, *by])}"
     output, note, begun = folder / name, folder / f"{name}.json", folder / f"{name}.begun.json"
     # Once it is there it is only looked at, which takes moments.
-    with claims.take(f"text-{folder.name}-{name}", wait=output.is_dir() and note.is_file()):
+    with locks.take(f"text-{name}", wait=output.is_dir() and note.is_file()):
         before = _seconds(begun) if begun.is_file() else 0.0
         started = time.monotonic()
         try:
@@ -106,14 +113,16 @@ def pairs_in(corpus: Corpus, first: str, second: str) -> list[int]:
     return [number for number, pair in enumerate(both) if pair[0].strip() and pair[1].strip()]
 
 
-def subset(train: Corpus, valid: Corpus, pair: tuple[str, str], lines: int, folder: Path, *, seed: int, claims: Claims) -> Path:
+def subset(
+    train: Corpus, valid: Corpus, pair: tuple[str, str], lines: int, folder: Path, *, seed: int, digest: str, locks: JobLocks
+) -> Path:
     """A corpus folder with so many line pairs of two languages, and all of their validation text.
 
     A smaller one of the same seed is part of a larger one.
     """
-    output = folder / f"{'-'.join(sorted(pair))}-{lines}-seed{seed}"
+    output = folder / f"{'-'.join(sorted(pair))}-{lines}-seed{seed}.{digest}"
     if not output.is_dir():
-        with claims.take(f"text-size-{output.name}", wait=True):
+        with locks.take(f"text-size-{output.name}", wait=True):
             if not output.is_dir():
                 _choose(train, valid, pair, lines, output, seed)
     return output
@@ -137,13 +146,12 @@ def _write(path: Path, lines: Iterable[str]) -> None:
         handle.writelines(f"{line}\n" for line in lines)
 
 
-def shared_subwords(train: Corpus, options: SubwordConfig, folder: Path, claims: Claims, say: Say) -> Path:
+def shared_subwords(train: Corpus, options: SubwordConfig, folder: Path, locks: JobLocks, say: Say, *, digest: str) -> Path:
     """One vocabulary for all packs of the corpus's languages, made once from all of their text."""
-    name = "+".join(train.languages)
-    merges = options.merges * len(train.languages)
-    earlier = folder / f"{name}-{merges}.model"  # runs that earlier versions have begun go on with theirs
-    if earlier.is_file():
-        return earlier
-    with claims.take(f"text-subwords-{name}", wait=True):
-        run_subwords(folder / name, replace(options, merges=merges), train, say)
-    return subwords_file(folder / name)
+    options = replace(options, merges=options.merges * len(train.languages))
+    name = f"{'+'.join(train.languages)}.{short_hash([digest, to_mapping(options)])}"
+    stored = subwords_file(folder / name)
+    if not stored.is_file():
+        with locks.take(f"text-subwords-{name}", wait=True):
+            run_subwords(folder / name, options, train, say)
+    return stored

@@ -22,8 +22,8 @@ Config = TypeVar("Config", bound=RunConfig)
 
 MOST_STEPS_BETWEEN_CHECKPOINTS = 1000
 DECIDES_NOTHING = ("log_every", "keep_checkpoints", "threads")
-NOTED_LATER = ("base_dtype",)
-"""What earlier versions did not note of a training: where it is missing, it is no difference."""
+ADDED_LATER: dict[str, Any] = {}
+"""Options, such as stages.NAME for one of a stage → the value with which trainings are as they were without it."""
 
 
 @dataclass(frozen=True)
@@ -227,42 +227,33 @@ def _changed(config: Config, profile: Profile, number: int) -> Config:
 
 
 def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a configuration in its plain form, what decides the result: without places, devices and the like."""
-    dropped = {*MAY_CHANGE, *DECIDES_NOTHING, "store_dtype", "subwords.model"}
+    """Of a configuration in its plain form, what decides the model: without places, devices and the like.
 
-    def without(mapping: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-        return {
-            key: without(value, f"{prefix}{key}.") if isinstance(value, Mapping) else value
-            for key, value in mapping.items()
-            if f"{prefix}{key}" not in dropped
-        }
+    A new option changes the addresses of all jobs that have it; list it in `ADDED_LATER` with the value that changes nothing.
+    """
+    dropped = {*MAY_CHANGE, *DECIDES_NOTHING} - {"store_dtype"}
 
-    return without(config, "")
+    def decides(path: str, value: Any) -> bool:
+        return path not in dropped and not (path in ADDED_LATER and ADDED_LATER[path] == value)
+
+    def without(value: Any, path: str) -> Any:
+        if isinstance(value, list):
+            return [without(one, path) for one in value]
+        if not isinstance(value, Mapping):
+            return value
+        return {key: without(one, f"{path}{key}.") for key, one in value.items() if decides(f"{path}{key}", one)}
+
+    found: dict[str, Any] = without(config, "")
+    return found
 
 
-def as_noted(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a training, without what was not noted yet when those of `before` were."""
-    return {key: value for key, value in now.items() if key in before or key not in NOTED_LATER}
-
-
-def settings_of(profile: Profile, job: Job) -> dict[str, Any]:
-    """What a job's result depends on, beside text and base: a result that was made otherwise is another's."""
+def training_settings(profile: Profile, job: Job) -> dict[str, Any]:
+    """What the training of a job's model depends on, beside text and base."""
     nowhere = Places(run=Path("run"), corpus=Path("corpus"), base=Path("base"))
-    evaluation: dict[str, Any] = {
-        "beam": profile.evaluation.beam,
-        "length_penalty": profile.evaluation.length_penalty,
-        "max_length": profile.evaluation.max_length,
-        "sets": {
-            name: {"split": one.split, "lines": one.lines, "tokenize": one.tokenize}
-            for name, one in profile.evaluation.sets.items()
-        },
-    }
-    if job.kind in ("composition", "pivot"):
-        return {"evaluation": evaluation}
     kind = trains(job)
     assert job.model is not None
     if kind == "base":
-        config: dict[str, Any] = to_mapping(base_config(profile, job.model, nowhere))
+        config: dict[str, Any] = to_mapping(base_config(profile, trained(job).id, nowhere))
     elif kind == "bilingual":
         config = to_mapping(bilingual_config(profile, job, nowhere))
     elif kind == "pack":
@@ -274,4 +265,13 @@ def settings_of(profile: Profile, job: Job) -> dict[str, Any]:
         )
     else:
         config = retrain_mapping(profile, job, nowhere)
-    return {"training": deciding(config), "evaluation": evaluation}
+    return deciding(config)
+
+
+def set_settings(profile: Profile, name: str) -> dict[str, Any]:
+    """What scores on a test set depend on, beside its lines and the model."""
+    options, one = profile.evaluation, profile.evaluation.sets[name]
+    return {
+        **{"split": one.split, "lines": one.lines, "tokenize": one.tokenize},
+        **{"beam": options.beam, "length_penalty": options.length_penalty, "max_length": options.max_length},
+    }

@@ -1,65 +1,43 @@
 """The results of experiments: one small JSON file a job, kept for good. Layer 7.
 
-OUTPUT/results/JOB.json                    scores, and how they came to be; of a job that failed, its message
-OUTPUT/results/JOB.base-FINGERPRINT.json   an earlier result, on a base that has been trained again since
-OUTPUT/translations/JOB/SET.DIRECTION.txt  translations
-OUTPUT/translations/lines/SET.LANG.txt     the lines that these are scored with
-OUTPUT/bases, text, runs, work             what is needed to go on, and can be deleted
-OUTPUT/text.json                           which text all of these are of (text.py)
-OUTPUT/locks                               which process is at what
-OUTPUT/logs                                what processes say that were started by another one
+Where they are is for `addresses.py` to say.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from graftmt.configuration import differences
 from graftmt.errors import DataError
+from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.jobs import Job, directions_of, trains
-from graftmt.experiments.profiles import Profile
-from graftmt.experiments.runs import in_short
-from graftmt.experiments.settings import as_noted
+from graftmt.experiments.score_files import from_document
 from graftmt.files import read_json, write_json
 
 Result = dict[str, Any]
+FORMAT = 2
+"""Of result files; those of 1 have no hash in their names, and one set of settings a folder."""
 
-FOLDERS = ("results", "translations", "bases", "text", "runs", "work")
-"""Those with what is made from the text."""
 
-
-@dataclass(frozen=True)
 class Store:
-    """The folder of a profile's experiments."""
+    """The results in one output folder, for the settings given."""
 
-    folder: Path
-    _read: dict[Path, tuple[tuple[int, ...], Result]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Result files that were read, each with the marks of the file as it was then."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was made here; folders without a file are nothing."""
-        return not any(files for name in FOLDERS for _, _, files in os.walk(self.folder / name, followlinks=True))
+    def __init__(self, addresses: Addresses) -> None:
+        self.addresses, self.profile = addresses, addresses.profile
+        self.folder = addresses.output / "results"
+        self._read: dict[Path, tuple[tuple[int, ...], Result]] = {}
+        """Result files that were read, each with the marks of the file as it was then."""
 
     def path(self, job: Job) -> Path:
-        return self.folder / "results" / f"{job.key}.json"
-
-    def translations(self, job: Job) -> Path:
-        return self.folder / "translations" / job.key
-
-    @property
-    def lines(self) -> Path:
-        return self.folder / "translations" / "lines"
+        """A job that fails before its base is there has no name yet."""
+        return self.addresses.result(self.addresses.name(job) or f"{job.key}.failed")
 
     def work(self, job: Job) -> Path:
         """Where an evaluation that is not finished keeps what it has."""
-        return self.folder / "work" / job.key
+        return self.addresses.output / "work" / self.addresses.known_name(job)
 
     def read(self, job: Job) -> Result | None:
         """The result of a job; None where there is none, or where it failed."""
@@ -85,12 +63,12 @@ class Store:
         return self.path(job).stat().st_mtime_ns if self.failure(job) else None
 
     def write(self, job: Job, result: Result) -> None:
-        """An earlier result on another base is kept beside it."""
-        before = self.read(job)
-        if before is not None and fingerprint_of(before) != fingerprint_of(result):
-            mark = (fingerprint_of(before) or "none")[:12]
-            write_json(self.folder / "results" / f"{job.key}.base-{mark}.json", before)
-        write_json(self.path(job), result)
+        """An earlier result of another model is kept beside it: one that was made again may come out otherwise."""
+        path, before = self.path(job), self.read(job)
+        if before is not None and before["fingerprint"] != result["fingerprint"]:
+            write_json(path.with_name(f"{path.stem}.{before['fingerprint'][:12]}.json"), before)
+        write_json(path, result)
+        self.addresses.result(f"{job.key}.failed").unlink(missing_ok=True)
         shutil.rmtree(self.work(job), ignore_errors=True)
 
     def write_failure(self, job: Job, result: Result) -> None:
@@ -98,36 +76,52 @@ class Store:
         if self.read(job) is None:
             write_json(self.path(job), result)
 
-    def is_done(self, job: Job, profile: Profile) -> bool:
+    def is_done(self, job: Job) -> bool:
         result = self.read(job)
-        return result is not None and is_whole(result, job, profile)
+        return result is not None and self.is_whole(job, result)
 
-    def outstanding(self, jobs: Sequence[Job], profile: Profile) -> dict[Job, int | None]:
+    def is_whole(self, job: Job, result: Result) -> bool:
+        """Whether it has every test set in every direction."""
+        wanted, scores = set(map(str, directions_of(job, self.profile))), result["scores"]
+        return all(name in scores and wanted <= scores[name]["directions"].keys() for name in self.addresses.sets)
+
+    def outstanding(self, jobs: Sequence[Job]) -> dict[Job, int | None]:
         """Jobs without a whole result → when they failed, if they did."""
-        return {job: self.failed_at(job) for job in jobs if not self.is_done(job, profile)}
+        return {job: self.failed_at(job) for job in jobs if not self.is_done(job)}
 
-    def settled_since(self, outstanding: Mapping[Job, int | None], profile: Profile) -> tuple[list[str], dict[str, str]]:
+    def settled_since(self, outstanding: Mapping[Job, int | None]) -> tuple[list[str], dict[str, str]]:
         """Of what was outstanding: the keys of jobs that are done now, and those that failed since, with their messages."""
-        done = [job.key for job in outstanding if self.is_done(job, profile)]
+        done = [job.key for job in outstanding if self.is_done(job)]
         failed = {
             job.key: self.failure(job) or "" for job, before in outstanding.items() if self.failed_at(job) not in (None, before)
         }
         return done, failed
 
-    def expected(self, profile: Profile) -> dict[str, float]:
+    def others(self, job: Job) -> int:
+        """Results of the same job with other settings, another text or another base, or of an earlier version."""
+        own = self.path(job)
+        found = [*self.folder.glob(f"{job.key}.*.json"), *self.folder.glob(f"{job.key}.json")]
+        return sum(path != own and not (self._file(path) or {}).get("failed") for path in found)
+
+    def expected(self) -> dict[str, float]:
         """Kind of job → minutes that such jobs took here or, where there are none yet, that the profile says."""
         took: dict[str, list[float]] = {}
-        for path in sorted((self.folder / "results").glob("*.json")):
+        for path in sorted(self.folder.glob("*.json")):
             result = self._file(path) or {}
-            if result.get("profile") == profile.name and result.get("seconds") and not result.get("failed"):
+            if result.get("profile") == self.profile.name and result.get("seconds") and not result.get("failed"):
                 took.setdefault(str(result.get("trains")), []).append(sum(result["seconds"].values()) / 60)
-        return {**profile.expected, **{kind: fmean(minutes) for kind, minutes in took.items()}}
+        return {**self.profile.expected, **{kind: fmean(minutes) for kind, minutes in took.items()}}
 
 
 def _checked(result: Result, path: Path) -> Result:
     """The result, if all that is read of one later is of its kind."""
     try:
-        _check_result(result)
+        if not isinstance(result.get("failed") or "", str):
+            raise TypeError(f"{result['failed']!r} is no message")
+        for name, one in (result.get("scores") or {}).items():
+            for part in ("directions", "averages"):
+                from_document(one, name, "", part)
+        sum((result.get("seconds") or {}).values())
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"the result {path} is damaged ({type(error).__name__}: {error}). Restore it from a copy, or delete it to have the "
@@ -136,64 +130,6 @@ def _checked(result: Result, path: Path) -> Result:
     return result
 
 
-def _check_result(result: Result) -> None:
-    """Raises what reading it would."""
-    if result.get("failed"):
-        _expect(result["failed"], str)
-        return
-    _expect(result["settings"]["evaluation"]["sets"], dict)
-    for one in _expect(result["scores"], dict).values():
-        signatures = _expect(one["signatures"]["bleu"], dict)
-        for entry in _expect(one["directions"], dict).values():
-            for key, kind in ENTRY.items():
-                _expect(entry[key], kind)
-            _expect(signatures[entry["tokenize"]], str)
-        for average in _expect(one["averages"], dict).values():
-            _expect(average["bleu"], float | int), _expect(average["chrf"], float | int)
-    for seconds in _expect(result.get("seconds") or {}, dict).values():
-        _expect(seconds, float | int)
-
-
-ENTRY: dict[str, Any] = {
-    **dict.fromkeys(("source", "target", "tokenize"), str),
-    **dict.fromkeys(("bleu", "chrf"), float | int),
-    "lines": int,
-    "off_target": float | int | None,
-}
-
-
-def _expect(value: Any, kind: Any) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(f"{value!r} is no {getattr(kind, '__name__', 'number')}")
-    return value
-
-
-def is_whole(result: Result, job: Job, profile: Profile) -> bool:
-    """Whether it has every test set in every direction."""
-    wanted, scores = set(map(str, directions_of(job, profile))), result["scores"]
-    return all(name in scores and wanted <= scores[name]["directions"].keys() for name in profile.evaluation.sets)
-
-
-def other_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What differs, for people; nothing where results may stand side by side."""
-    training = before.get("training")  # none of what was not trained here, such as a base that was given
-    now = {**now, "training": as_noted(now["training"], training) if training else training}
-    both = before["evaluation"]["sets"].keys() & now["evaluation"]["sets"].keys()  # a test set more is no difference
-    return in_short(differences(_with_sets(before, both), _with_sets(now, both)))
-
-
-def _with_sets(settings: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    evaluation = settings["evaluation"]
-    sets = {name: one for name, one in evaluation["sets"].items() if name in names}
-    return {**settings, "evaluation": {**evaluation, "sets": sets}}
-
-
 def kind_of(job: Job) -> str:
     """What a job costs as much as: the kind of its training, or that it trains nothing."""
     return job.kind if job.kind in ("composition", "pivot") else trains(job)
-
-
-def fingerprint_of(result: Mapping[str, Any]) -> str | None:
-    """Of the base that a result stands on; of a base itself, its own."""
-    base = result.get("base")
-    return base.get("fingerprint") if isinstance(base, Mapping) else None

@@ -12,7 +12,7 @@ import torch
 from graftmt.data import BatchMaker, Corpus, Direction, TokenizedCorpus
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError
-from graftmt.evaluation import score_direction
+from graftmt.evaluation import METRICS, score_direction
 from graftmt.model import Transformer
 from graftmt.text import Codec
 from graftmt.training.optimization import smoothed_loss
@@ -111,13 +111,13 @@ class Validator:
         options = SearchOptions(beam=1, batch_tokens=4 * self.batch_tokens)
         searched = search_all(model, sources, prefixes, options, end=self.codec.end_id, forbidden=self.codec.forbidden)
         found = iter(searched)
-        scores = {}
+        scores: dict[Direction, dict[str, float]] = {}
         for direction, numbers in rows.items():
             decode = self.codec.target_tokenizer(direction.target).decode
             hypotheses = [decode(next(found)[0].tokens) for _ in numbers]
             references = [self.texts[direction.target][number] for number in numbers]
             score = score_direction(hypotheses, references, source=direction.source, target=direction.target)
-            scores[direction] = {"bleu": score.bleu, "chrf": score.chrf}
+            scores[direction] = {metric: score.mean(metric) for metric in METRICS}
         return scores
 
 

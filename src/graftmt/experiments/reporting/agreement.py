@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from graftmt.errors import DataError
+from graftmt.evaluation import METRICS, Metric
 from graftmt.experiments.definitions import Row, System, Table
 from graftmt.experiments.reporting.cells import Cell, PaperFigures, Quantity, Results, usual_directions
-from graftmt.experiments.reporting.results import METRICS, Metric
-from graftmt.experiments.reporting.significance import Kept
+from graftmt.experiments.reporting.kept_translations import Kept
 
 CLEAR = 1.0
 """Points of BLEU or chrF: of models that the paper has nearer together, neither order contradicts it."""

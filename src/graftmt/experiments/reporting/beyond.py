@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graftmt.experiments.definitions import Model, Table
+from graftmt.experiments.reporting.against_best import Standing, Tested, Tests, standings
 from graftmt.experiments.reporting.cells import SIDES, PaperFigures, Quantity, Results
-from graftmt.experiments.reporting.significance import Kept, Standing, Tested, Tests, how, standings
-from graftmt.experiments.reporting.tables import DASH, Block, Field, Heading, ReportTable, column_sets, table_block
+from graftmt.experiments.reporting.kept_translations import Kept, how
+from graftmt.experiments.reporting.paper_tables import column_sets, table_block
+from graftmt.experiments.reporting.table_values import DASH, Block, Field, Heading, ReportTable
 
 
 def beyond_table(

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
+from graftmt.evaluation import METRICS, Metric, Scores, joined
 from graftmt.experiments.definitions import Column, Model, System, Table
-from graftmt.experiments.reporting.results import METRICS, Metric, Result, Scores
+from graftmt.experiments.reporting.result_files import BySet, Result, by_set
 from graftmt.packs.component import Side
 
 PIVOT = "en"
@@ -185,7 +186,7 @@ class Results:
         return [r for r in found if set(r.languages) == set(own)] or found
 
     def has_split(self, split: str) -> bool:
-        return any(result.scores.get(split) for result in self.all)
+        return any(result.by_set.get(split) for result in self.all)
 
     def on_main_base(self, cell: Cell) -> bool:
         number, fingerprint = cell.base
@@ -244,12 +245,9 @@ class Results:
         seeds: dict[int, dict[str, Scores]] = {}
         used: dict[int, list[Result]] = {}
         for result in results:
-            scored = split_of(result.scores, quantity.split)
+            scored = split_of(result.by_set, quantity.split)
             members = quantity.members(scored, self.new)
             figures = {direction: scored[direction] for direction in members if only is None or direction in only}
-            average = split_of(result.averages, quantity.split).get(quantity.name)
-            if only is None and not figures and average is not None and set(result.languages) >= set(quantity.languages):
-                figures = {quantity.name: average}
             if figures:
                 seeds.setdefault(result.seed, {}).update(figures)
                 used.setdefault(result.seed, []).append(result)
@@ -260,11 +258,11 @@ class Results:
         kept = {seed: figures for seed, figures in sorted(seeds.items()) if frozenset(figures) == whole}
         dropped = sorted(set(seeds) - set(kept))
         notes = [f"seed {', '.join(map(str, dropped))} has other directions and is left out"] if dropped else []
-        rates = [s.off_target for figures in kept.values() for s in figures.values() if s.off_target is not None]
+        rows = {seed: joined(figures.values()) for seed, figures in kept.items()}
         return Cell(
             state="scored",
-            scores={m: Spread.of([_mean(figures, m) for figures in kept.values()]) for m in METRICS},
-            off_target=fmean(rates) if rates else None,
+            scores={metric: Spread.of([one.mean(metric) for one in rows.values()]) for metric in METRICS},
+            off_target=joined(rows.values()).share("off_target"),
             directions=tuple(sorted(whole)),
             results=tuple(result for seed in kept for result in used[seed]),
             notes=tuple(notes),
@@ -277,18 +275,14 @@ class Results:
         on_it = [r for r in self.all if r.base == system.model and not r.failed]
         on_it.sort(key=lambda r: r.base_fingerprint != self.main_bases.get(r.base))
         for result in on_it:
-            average = split_of(result.base_averages, quantity.split).get(quantity.name)
+            average = split_of(by_set(result.base_averages), quantity.split).get(quantity.name)
             if average is not None:
-                scores = {metric: Spread.of([_mean({quantity.name: average}, metric)]) for metric in METRICS}
+                scores = {metric: Spread.of([average.mean(metric)]) for metric in METRICS}
                 return Cell(state="scored", scores=scores, directions=(quantity.name,))
         return None
 
 
-def _mean(figures: Mapping[str, Scores], metric: Metric) -> float:
-    return fmean(scores.bleu if metric == "bleu" else scores.chrf for scores in figures.values())
-
-
-def split_of(scores: Mapping[str, Mapping[str, Scores]], split: str) -> Mapping[str, Scores]:
+def split_of(scores: BySet, split: str) -> Mapping[str, Scores]:
     return scores.get(split) or scores.get(_SUBSTITUTES.get(split, split)) or {}
 
 

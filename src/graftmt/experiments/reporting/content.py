@@ -7,14 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from graftmt.errors import ConfigError
+from graftmt.evaluation import METRIC_NAMES, METRICS, Metric
 from graftmt.experiments import definitions
 from graftmt.experiments.definitions import Model, Row, System, Table, is_ours
+from graftmt.experiments.reporting.against_best import Standing, Tested, standings
 from graftmt.experiments.reporting.agreement import Agreement, Checked, agreements, check_findings
 from graftmt.experiments.reporting.beyond import beyond_table
 from graftmt.experiments.reporting.cells import SIDES, Cell, PaperFigures, Quantity, Results, paper_figures, usual_directions
-from graftmt.experiments.reporting.results import METRIC_NAMES, METRICS, Metric, Result
-from graftmt.experiments.reporting.significance import Kept, Standing, Tested, standings
-from graftmt.experiments.reporting.tables import ReportTable, report_table
+from graftmt.experiments.reporting.kept_translations import Kept
+from graftmt.experiments.reporting.paper_tables import report_table
+from graftmt.experiments.reporting.result_files import Result
+from graftmt.experiments.reporting.table_values import ReportTable
 from graftmt.experiments.reporting.trade_off import KINDS, TradeOff
 
 T = TypeVar("T")
@@ -41,10 +44,17 @@ class Report:
     """New ones, those with most results first."""
     by_corpus: Mapping[str, Results]
     paper: PaperFigures
+    left_out: int = 0
+    """Results of the same profile that are of other settings or another text."""
 
 
 def make_report(
-    results: Sequence[Result], kept: Kept | None = None, *, tables: Sequence[int] | None = None, metric: Metric = "chrf"
+    results: Sequence[Result],
+    kept: Kept | None = None,
+    *,
+    tables: Sequence[int] | None = None,
+    metric: Metric = "chrf",
+    left_out: int = 0,
 ) -> Report:
     """From results of one profile and the translations kept beside them; without `tables`, all that have one.
 
@@ -82,6 +92,7 @@ def make_report(
         languages=_languages(results, by_corpus),
         by_corpus=by_corpus,
         paper=paper,
+        left_out=left_out,
     )
 
 
@@ -133,9 +144,9 @@ def _entries(
         }
         if result.failed:
             yield {**facts, "failed": result.failed}
-        for split, directions in result.scores.items():
+        for split, directions in result.by_set.items():
             for direction, scores in directions.items():
-                yield {**facts, "split": split, "direction": direction, **asdict(scores)}
+                yield {**facts, "split": split, "direction": direction, **scores.figures()}
     seen: set[tuple[System, Quantity, tuple[str, ...]]] = set()
     for table in (table for table in tables if table.corpus in by_corpus):
         for quantity in dict.fromkeys(Quantity.of(column) for column in table.columns if "delta" not in column.metric):

@@ -13,10 +13,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from graftmt.evaluation import METRIC_NAMES, Metric
 from graftmt.evaluation.plots import new_figure, save_figure
 from graftmt.experiments.definitions import Curve, Figure, Panel
 from graftmt.experiments.reporting.cells import Results, split_of
-from graftmt.experiments.reporting.results import METRIC_NAMES, Metric, Result
+from graftmt.experiments.reporting.result_files import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,8 +167,8 @@ def _points(panel: Panel, curve: Curve, direction: str | None, results: Results,
                     points.setdefault(point["step"], []).append(point[direction])
             continue
         split = panel.split if results.has_split(panel.split) else "test"
-        scored = split_of(result.scores, split).get(direction or "")
+        scored = split_of(result.by_set, split).get(direction or "")
         place = result.lines or _whole(panel, results)
         if scored is not None and place is not None:
-            points.setdefault(place, []).append(scored.chrf if metric == "chrf" else scored.bleu)
+            points.setdefault(place, []).append(scored.mean(metric))
     return points

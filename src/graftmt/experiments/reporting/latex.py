@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from itertools import groupby
 
-from graftmt.experiments.reporting.tables import Block, Field, ReportTable
+from graftmt.experiments.reporting.table_values import Block, Field, ReportTable
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

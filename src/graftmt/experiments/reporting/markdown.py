@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graftmt.experiments.reporting.tables import Block, Field, ReportTable
+from graftmt.experiments.reporting.table_values import Block, Field, ReportTable
 
 
 def markdown_table(table: ReportTable) -> str:

@@ -1,8 +1,8 @@
 """One report: tables as Markdown and LaTeX, figures, the page that opens it all, and all numbers for scripts. Layer 7.
 
-`results` reads the files, `cells` finds what belongs in a cell, `tables` lays the tables out, `markdown`, `latex` and `figures`
-write them, `content`, `agreement` and `significance` say what they come to, `beyond` has the tables of our own recipes, and
-`index` is the page that opens it all.
+`result_files` reads the files and `selection` chooses among them, `cells` finds what belongs in a cell, `paper_tables` lays the
+tables out, `markdown`, `latex` and `figures` write them, `content`, `agreement` and `against_best` say what they come to,
+`beyond` has the tables of our own recipes, and `front_page` is the page that opens it all.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graftmt.errors import ConfigError, first_few
+from graftmt.evaluation import Metric
 from graftmt.experiments import definitions
+from graftmt.experiments.profiles import Profile
 from graftmt.experiments.reporting.content import Report, choose, document, make_report, trade_offs
 from graftmt.experiments.reporting.figures import Drawn, draw_figure
-from graftmt.experiments.reporting.index import index
+from graftmt.experiments.reporting.front_page import front_page
+from graftmt.experiments.reporting.kept_translations import Kept, write_comparisons
 from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
-from graftmt.experiments.reporting.results import COMPARISONS, SCORES, Metric, Result, experiments_folder, read_results
-from graftmt.experiments.reporting.significance import Kept, write_comparisons
+from graftmt.experiments.reporting.result_files import COMPARISONS, SCORES, ResultFile, experiments_folder
+from graftmt.experiments.reporting.selection import select_results
 from graftmt.experiments.reporting.trade_off import draw_trade_offs
 from graftmt.files import read_json, write_json, write_text
 from graftmt.places import REPORT, check_outside_models, check_place
@@ -33,6 +36,7 @@ def write_report(
     output: Path,
     *,
     profile: str | None = None,
+    settings: Profile | None = None,
     tables: Sequence[int] | None = None,
     figures: Sequence[int] | None = None,
     metric: Metric = "chrf",
@@ -43,14 +47,14 @@ def write_report(
     """
     chosen = choose("--figures", figures, definitions.figures())
     experiments = experiments_folder(folder)
-    results = read_results(folder, profile)
+    selected = select_results(folder, profile, settings)
     elsewhere = not output.resolve().is_relative_to(experiments)
     check_outside_models(output, itself=True)
     if elsewhere:
         check_place(output, REPORT)
-        _check_place(output, results)
+        _check_place(output, selected.files)
     kept = Kept(experiments / "translations", remembered=[experiments / COMPARISONS, output / COMPARISONS])
-    report = make_report(results, kept, tables=tables, metric=metric)
+    report = make_report(selected.results, kept, tables=tables, metric=metric, left_out=selected.left_out)
     drawn, headline = _draw(report, chosen, output)
     written = []
     for table in report.tables:
@@ -60,15 +64,15 @@ def write_report(
     written += [path for path in (headline, *(figure.path for figure in drawn)) if path is not None]
     if elsewhere:
         write_comparisons(output / COMPARISONS, kept)  # first: it marks the results beside it as a report's
-        for result in results:
-            write_text(output / RESULTS / result.file.name, result.file.read_text(encoding="utf-8"))
+        for file in selected.files:
+            write_json(output / RESULTS / file.path.name, file.document)
         written += [output / COMPARISONS, output / RESULTS]
-    write_text(output / "README.md", index(report, drawn, headline, beside=(output / RESULTS).is_dir()))
+    write_text(output / "README.md", front_page(report, drawn, headline, beside=(output / RESULTS).is_dir()))
     write_json(output / SCORES, document(report))
     return report, [output / "README.md", output / SCORES, *written]
 
 
-def _check_place(output: Path, results: Sequence[Result]) -> None:
+def _check_place(output: Path, files: Sequence[ResultFile]) -> None:
     """Result files there are an earlier report's, of the same profile, and all among those that come: nothing is lost."""
     there = output / RESULTS
     if not there.is_dir():
@@ -76,15 +80,16 @@ def _check_place(output: Path, results: Sequence[Result]) -> None:
     way_out = "Give another --output"
     if not (output / COMPARISONS).is_file():
         raise ConfigError(f"{there} was not made by a report, and its files would be replaced. {way_out}.")
-    files = {path.name: read_json(path, "a result").get("profile") for path in sorted(there.glob("*.json"))}
-    others = sorted({str(profile) for profile in files.values()} - {results[0].profile})
+    profile = str(files[0].document.get("profile") or "")
+    before = {path.name: read_json(path, "a result").get("profile") for path in sorted(there.glob("*.json"))}
+    others = sorted({str(one) for one in before.values()} - {profile})
     if others:
-        raise ConfigError(f"{there} has results of {', '.join(others)}, and these are of {results[0].profile}. {way_out}.")
-    more = [name for name in files if name not in {result.file.name for result in results}]
+        raise ConfigError(f"{there} has results of {', '.join(others)}, and these are of {profile}. {way_out}.")
+    more = [name for name in before if name not in {file.path.name for file in files}]
     if more:
         raise ConfigError(
             f"{there} has results that would not be in the report: {first_few(more)}. Copy them to "
-            f"{results[0].file.parent} to have them in it, or delete them. {way_out} to leave them as they are."
+            f"{files[0].path.parent} to have them in it, or delete them. {way_out} to leave them as they are."
         )
 
 

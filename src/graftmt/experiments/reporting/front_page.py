@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from graftmt.evaluation import METRIC_NAMES
 from graftmt.evaluation.significance import LEVEL
 from graftmt.experiments import definitions
 from graftmt.experiments.definitions import Row, is_ours
@@ -16,15 +17,14 @@ from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, 
 from graftmt.experiments.reporting.content import Report, compared_split
 from graftmt.experiments.reporting.figures import Drawn
 from graftmt.experiments.reporting.markdown import escape
-from graftmt.experiments.reporting.results import METRIC_NAMES
-from graftmt.experiments.reporting.tables import DASH, describe_directions, millions, spread_text, updates_text
+from graftmt.experiments.reporting.table_values import DASH, describe_directions, millions, spread_text, updates_text
 from graftmt.packs.component import Side
 
 _SIDE_TABLES: dict[str, dict[Side, int]] = {"TED": {"source": 2, "target": 3}, "ParaCrawl": {"source": 6, "target": 6}}
 _COMPOSED_TABLES = {"TED": 4, "ParaCrawl": 7}
 
 
-def index(report: Report, drawn: Sequence[Drawn], headline: Path | None, *, beside: bool = False) -> str:
+def front_page(report: Report, drawn: Sequence[Drawn], headline: Path | None, *, beside: bool = False) -> str:
     """`beside`: the result files are in the report's folder."""
     lines = [f"# The paper's experiments, profile {escape(report.profile)}", ""]
     lines += _headline(report)
@@ -175,6 +175,8 @@ def _facts(report: Report, beside: bool) -> Iterator[str]:
     yield f"- Profile {escape(report.profile)}{escape(title)}."
     named = "[Results](results)" if beside else "Results"
     yield f"- {named}: {len(done)}; failed jobs: {len(failed)}; seeds: {_list(sorted({result.seed for result in results}))}."
+    if report.left_out:
+        yield f"- Left out, as they are of other settings or another text: {report.left_out}."
     yield f"- Machines: {escape('; '.join(sorted({r.machine for r in done if r.machine})) or 'not recorded')}."
     for (number, fingerprint), count in Counter(_bases(report)).most_common():
         yield f"- Base {DASH if number is None else f'({number})'}: fingerprint `{fingerprint}`, results on it: {count}."
@@ -206,11 +208,9 @@ def _others(results: Results) -> set[str]:
     """The base's languages, without English, that some average between a new language and others has."""
     names: set[str] = set()
     for result in results.all:
-        for directions in result.scores.values():
-            for direction in directions:
-                source, _, target = direction.partition("-")
-                if len({source, target} & results.new) == 1:
-                    names |= {source, target} - results.new - {"en"}
+        for pair in result.scores.pairs:
+            if len(set(pair) & results.new) == 1:
+                names |= {*pair} - results.new - {"en"}
     return names
 
 

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from graftmt.assessment import run, scoring
-from graftmt.assessment.directions import DirectionLines, direction_lines, evaluate_directions, translate_directions
+from graftmt.assessment import assess, scoring_pool
+from graftmt.assessment.assess import AssessOptions, chunks, segmented_languages
+from graftmt.assessment.direction_lines import DirectionLines, direction_lines, evaluate_directions, translate_directions
 from graftmt.assessment.folder import EvaluationFolder, changes_in_words
-from graftmt.assessment.report import document
-from graftmt.assessment.run import AssessOptions, chunks, segmented_languages
+from graftmt.assessment.score_report import document
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, GraftError, LanguageError
+from graftmt.evaluation import joined
 from graftmt.model import ModelConfig
 from graftmt.text import Tokenizer, train_subwords
 from graftmt.translator import Translator
@@ -40,7 +41,7 @@ def translated(toy_translator: Translator, monkeypatch: pytest.MonkeyPatch) -> I
         heard.append([str(one.direction) for one in found])
         return translate_directions(translator, found, **options)
 
-    monkeypatch.setattr(run, "translate_directions", listen)
+    monkeypatch.setattr(assess, "translate_directions", listen)
     yield heard
 
 
@@ -51,8 +52,14 @@ def read(folder: Path) -> dict[str, str]:
 def test_scores_are_those_that_the_translator_gives(assessed, toy_translator: Translator, toy_corpus: Path) -> None:
     found = assessed(None)
     options = SearchOptions(beam=1)
-    peer = evaluate_directions(toy_translator, Corpus.open(toy_corpus, "test"), list(found.scored), lines=6, options=options)
-    assert [scored.scores for scored in found.scored.values()] == [evaluation.scores for evaluation in peer]
+    peer = evaluate_directions(
+        toy_translator,
+        Corpus.open(toy_corpus, "test"),
+        [Direction(*pair) for pair in found.scores.pairs],
+        lines=6,
+        options=options,
+    )
+    assert found.scores == joined(evaluation.scores for evaluation in peer)
     assert len(peer) == 12
 
 
@@ -80,7 +87,7 @@ def test_stopped_it_goes_on_and_ends_as_if_it_had_not_been(assessed, tmp_path: P
 def test_nothing_is_done_twice(assessed, tmp_path: Path, translated: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     assessed(tmp_path, "en-xa,xa-en")
     before = read(tmp_path)
-    monkeypatch.setattr(scoring, "score_direction", None)  # would fail
+    monkeypatch.setattr(scoring_pool, "score_direction", None)  # would fail
     again = assessed(tmp_path, "en-xa,xa-en")
     assert (len(translated), again.translated) == (1, 0)
     assert read(tmp_path) == before
@@ -106,8 +113,8 @@ def test_scored_otherwise_it_need_not_be_translated_again(assessed, tmp_path: Pa
     found = assessed(tmp_path, "en-xa,xa-en", tokenize="char", pivot="xa", batch_tokens=100)
     assert (len(translated), found.translated) == (1, 0)
     peer = assessed(None, "en-xa,xa-en", tokenize="char", pivot="xa")
-    assert found.scored == peer.scored
-    assert all("tok:char" in scored.scores.bleu_signature for scored in found.scored.values())
+    assert found.scores == peer.scores
+    assert ["tok:char" in one for one in found.scores.signatures("bleu")] == [True]
 
 
 @pytest.mark.parametrize(
@@ -192,9 +199,9 @@ def test_killed_at_its_very_beginning_it_is_known_for_ours(
 
 def test_processes_of_their_own_give_the_same_scores(assessed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = assessed(tmp_path / "alone", "en-xa,xa-en", off_target=True)
-    monkeypatch.setattr(scoring, "FEWEST_LINES", 1)
+    monkeypatch.setattr(scoring_pool, "FEWEST_LINES", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert assessed(tmp_path / "many", "en-xa,xa-en", off_target=True).scored == alone.scored
+    assert assessed(tmp_path / "many", "en-xa,xa-en", off_target=True).scores == alone.scores
     assert read(tmp_path / "many") == read(tmp_path / "alone")
 
 
@@ -260,23 +267,23 @@ def test_a_corpus_that_was_segmented_is_scored_without_the_spaces(
         read_by_the_model.extend(line for one in found for line in one.sources)
         return [one.references for one in found]
 
-    monkeypatch.setattr(run, "translate_directions", perfect)
+    monkeypatch.setattr(assess, "translate_directions", perfect)
     found = assessed(tmp_path / "joined", "en-zh,zh-en", corpus=segmented, translator=chinese, tokenize="none")
     assert read_by_the_model == [*ENGLISH, *CHINESE], "what goes into the model stays segmented"
     assert found.facts["desegmented"] == ["zh"]
     expected = [line.replace(" ", "") for line in CHINESE]
     assert (tmp_path / "joined" / "test.en-zh.txt").read_text(encoding="utf-8").splitlines() == expected
     assert (tmp_path / "joined" / "lines" / "test.zh.txt").read_text(encoding="utf-8").splitlines() == expected
-    assert [scored.scores.chrf for scored in found.scored.values()] == [100, 100]
+    assert found.scores.known("chrf") == [100, 100]
     # Words without spaces have no four-grams: BLEU, here without a tokeniser, sees that they are gone on both sides.
-    assert found.scored[Direction("en", "zh")].scores.bleu == 0
+    assert found.scores.by_pair()["en", "zh"].bleu == 0
 
     spaced = assessed(
         tmp_path / "spaced", "en-zh,zh-en", corpus=segmented, translator=chinese, tokenize="none", desegment=False
     )
     assert spaced.facts["desegmented"] == []
     assert (tmp_path / "spaced" / "test.en-zh.txt").read_text(encoding="utf-8").splitlines() == CHINESE
-    assert spaced.scored[Direction("en", "zh")].scores.bleu == 100
+    assert spaced.scores.by_pair()["en", "zh"].bleu == 100
     texts = found.texts[Direction("en", "zh")], spaced.texts[Direction("en", "zh")]
     assert texts[0][0] == texts[1][0] and texts[0][1] != texts[1][1]
 
@@ -301,3 +308,34 @@ def test_other_directions_are_one_change_however_many_they_are() -> None:
 def test_starting_over_needs_a_folder_to_start_over_in(assessed) -> None:
     with pytest.raises(ConfigError, match=r"--fresh starts over in the folder of an evaluation.* \(-o\), or leave --fresh out"):
         assessed(None, "en-xa", fresh=True)
+
+
+@pytest.mark.parametrize("harm", [{"directions": 7}, {"directions": ["en-xa", 7]}, {"split": None}, {"split": "../outside"}])
+def test_a_damaged_description_is_named_and_nothing_outside_is_touched(assessed, tmp_path: Path, harm: dict[str, Any]) -> None:
+    assessed(tmp_path / "scores", "en-xa")
+    path, outside = tmp_path / "scores" / "evaluation.json", tmp_path / "outside.en-xa.txt"
+    outside.write_text("mine", encoding="utf-8")
+    before = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**before, **harm}), encoding="utf-8")  # with a checksum that no longer fits
+    for signed in (True, False):
+        if not signed:
+            del before["checksum"]
+            path.write_text(json.dumps({**before, **harm}), encoding="utf-8")
+        with pytest.raises(GraftError, match=r"evaluation\.json is damaged"):
+            assessed(tmp_path / "scores", "en-xa", fresh=True)
+    assert outside.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("harm", [{"scores": 7}, {"scores": {}}, {"off_target": 7}, {"scores": None}])
+def test_damaged_scores_are_made_again(assessed, tmp_path: Path, translated: list, harm: dict[str, Any]) -> None:
+    assessed(tmp_path, "en-xa")
+    before = read(tmp_path)
+    path = tmp_path / "scores" / "test.en-xa.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    for signed in (True, False):
+        if not signed:
+            document.pop("checksum")
+        path.write_text(json.dumps({**document, **harm}), encoding="utf-8")
+        assessed(tmp_path, "en-xa")
+        assert read(tmp_path) == before
+    assert translated == [["en-xa"]]

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from graftmt.assessment.off_target import Judge, OffTarget
-from graftmt.evaluation.metrics import DirectionScores, score_direction
+from graftmt.evaluation.metrics import score_direction
+from graftmt.evaluation.scores import Score, Scores
 from graftmt.workers import pool
 
 FEWEST_LINES = 20_000
@@ -18,9 +19,9 @@ FEWEST_LINES = 20_000
 
 @dataclass(frozen=True)
 class Scored:
-    """One direction's figures."""
+    """One direction's rows of the table, and what is known of translations in the wrong language."""
 
-    scores: DirectionScores
+    scores: Scores
     off_target: OffTarget | None
 
 
@@ -39,7 +40,11 @@ class ScoringJob:
         scores = score_direction(
             self.hypotheses, self.references, source=self.source, target=self.target, tokenize=self.tokenize
         )
-        return Scored(scores, None if judge is None else judge.judge(self.hypotheses, self.target))
+        if judge is None:
+            return Scored(scores, None)
+        found = judge.judge(self.hypotheses, self.target)
+        rate = Score(metric="off_target", value=found.rate, source=self.source, target=self.target)
+        return Scored(Scores((*scores, rate)), found)
 
 
 class Scorer:

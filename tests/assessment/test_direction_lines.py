@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graftmt.assessment import scoring
-from graftmt.assessment.directions import direction_lines, evaluate_directions, with_sentences
+from graftmt.assessment import scoring_pool
+from graftmt.assessment.direction_lines import direction_lines, evaluate_directions, with_sentences
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
@@ -50,7 +50,7 @@ def test_processes_of_their_own_give_the_same_scores(
 ) -> None:
     corpus, directions = Corpus.open(graft_corpus, "test"), [Direction("el", "en"), Direction("en", "fr")]
     alone = evaluate_directions(translator, corpus, directions, lines=4, options=OPTIONS)
-    monkeypatch.setattr(scoring, "FEWEST_LINES", 1)
+    monkeypatch.setattr(scoring_pool, "FEWEST_LINES", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert evaluate_directions(translator, corpus, directions, lines=4, options=OPTIONS) == alone
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from graftmt.evaluation import METRIC_NAMES, METRICS, Metric
 from graftmt.experiments.definitions import Column, Model, Row, System, Table
 from graftmt.experiments.reporting.cells import (
     Cell,
@@ -16,57 +17,25 @@ from graftmt.experiments.reporting.cells import (
     other_directions,
     usual_directions,
 )
-from graftmt.experiments.reporting.results import METRIC_NAMES, METRICS, Metric, Result
+from graftmt.experiments.reporting.table_values import (
+    DASH,
+    Block,
+    Field,
+    Heading,
+    ReportTable,
+    counted,
+    describe_directions,
+    millions,
+    spread_text,
+    updates_text,
+)
 
 NOT_RUN = "not run"
-DASH = "–"
 _PRINTED_NAMES = {"bleu": "BLEU", "spbleu": "spBLEU", "chrf": "chrF"}
 
 
 _COSTS = {True: ("decoder passes", "s / 1,000 lines"), False: ("updates", "seconds")}
 """The last columns, of tables with pairs of packs and of others."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Field:
-    """One cell as text, with the numbers of its footnotes."""
-
-    text: str
-    bold: bool = False
-    notes: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Heading:
-    name: str
-    group: str = ""
-    """The paper's column that it is part of."""
-    text: bool = False
-    """Words rather than figures: set to the left."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """A table of one language, or of one split."""
-
-    title: str
-    headings: tuple[Heading, ...]
-    rows: tuple[tuple[Field, ...], ...]
-    rules: frozenset[int]
-    """Rows above which the paper has a line."""
-    footnotes: tuple[str, ...]
-    """Counted from 1."""
-    remarks: tuple[str, ...]
-    run: int
-    """Rows that have a score of ours."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportTable:
-    number: int
-    label: str
-    title: str
-    blocks: tuple[Block, ...]
 
 
 def report_table(table: Table, results: Results, models: Mapping[int, Model], paper: PaperFigures) -> ReportTable:
@@ -331,39 +300,8 @@ class _BlockMaker:
         if self.columns[0].place is None:
             yield "rows that were not run are left out; names of models are the paper's, for its own language"
         elif self.left_out:
-            yield f"{_count(self.left_out, 'row')} of the paper's table without a figure here: left out"
+            yield f"{counted(self.left_out, 'row')} of the paper's table without a figure here: left out"
 
 
 def metric_named(name: str) -> Metric:
     return "chrf" if name == "chrF" else "bleu"
-
-
-def millions(count: int) -> str:
-    """2.13M, 21.0M, 193M: three digits, as the paper prints them."""
-    number = count / 1e6
-    return f"{number:.{2 if number < 10 else 1 if number < 100 else 0}f}M"
-
-
-def updates_text(results: Iterable[Result]) -> str:
-    """How many updates the models were trained for, each number once."""
-    steps = sorted({result.steps for result in results if result.steps is not None})
-    return ", ".join(f"{number:,}" for number in steps) or DASH
-
-
-def spread_text(spread: Spread, seeds: int) -> str:
-    return f"{spread.mean:.1f} ± {spread.farthest:.1f}" if seeds > 1 else f"{spread.mean:.1f}"
-
-
-def describe_directions(quantity: Quantity, directions: Sequence[str]) -> str:
-    """`mean over 3 directions, with de, fr, ru`; all of them where that is shorter to say."""
-    if directions == (quantity.name,):
-        return "as the result file averages it; it has no directions"
-    if len(directions) == 1:
-        return f"one direction, {directions[0]}"
-    partners = sorted({name for direction in directions for name in direction.split("-", 1)} - set(quantity.languages) - {"en"})
-    names = ", ".join(partners or sorted({name for direction in directions for name in direction.split("-", 1)}))
-    return f"mean over {len(directions)} directions, {'with' if partners else 'between'} {names}"
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}{'' if number == 1 else 's'}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graftmt.assessment.scoring import ScoringJob, scorer
+from graftmt.assessment.scoring_pool import ScoringJob, scorer
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
 from graftmt.errors import DataError, LanguageError, nearest
-from graftmt.evaluation import DirectionScores
+from graftmt.evaluation import Scores
 from graftmt.packs import Side
 from graftmt.translator import LONGEST_SOURCE, LongLine, OnBatch, Request, Translator
 
@@ -18,7 +18,8 @@ from graftmt.translator import LONGEST_SOURCE, LongLine, OnBatch, Request, Trans
 class Evaluation:
     """The scores of one direction, and the lines they come from."""
 
-    scores: DirectionScores
+    direction: Direction
+    scores: Scores
     sources: list[str]
     hypotheses: list[str]
     references: list[str]
@@ -133,7 +134,7 @@ def evaluate_directions(
             for one, hypotheses in zip(found, translated, strict=True)
         ]
         return [
-            Evaluation(future.result().scores, one.sources, hypotheses, one.references)
+            Evaluation(one.direction, future.result().scores, one.sources, hypotheses, one.references)
             for future, one, hypotheses in zip(pending, found, translated, strict=True)
         ]
 

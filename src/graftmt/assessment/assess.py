@@ -12,14 +12,15 @@ from typing import Any
 
 import sacrebleu
 
-from graftmt.assessment.directions import DirectionLines, check_directions, direction_lines, translate_directions
+from graftmt.assessment.direction_lines import DirectionLines, check_directions, direction_lines, translate_directions
 from graftmt.assessment.folder import EvaluationFolder, digest
-from graftmt.assessment.off_target import Judge, floors
-from graftmt.assessment.scoring import Scored, Scorer, ScoringJob, scorer
+from graftmt.assessment.off_target import Judge, OffTarget, floors
+from graftmt.assessment.scoring_pool import Scored, Scorer, ScoringJob, scorer
 from graftmt.data import Corpus, Direction
 from graftmt.data.corpus import segmented
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, LanguageError, nearest
+from graftmt.evaluation import Scores, joined
 from graftmt.evaluation.metrics import bleu_metric, default_tokenizer
 from graftmt.files import exclusive
 from graftmt.prepare.segmentation import desegment, is_chinese
@@ -65,7 +66,9 @@ class AssessOptions:
 class Assessment:
     """All directions' figures, and what the report says of how they came to be."""
 
-    scored: Mapping[Direction, Scored]
+    scores: Scores
+    off_target: Mapping[Direction, OffTarget]
+    """Which languages translations are in, where that was looked at."""
     facts: Mapping[str, Any]
     """What was translated, with what and how."""
     texts: Mapping[Direction, tuple[str, str]]
@@ -87,19 +90,19 @@ def assess(translator: Translator, corpus: Corpus, options: AssessOptions) -> As
         folder.check()
     check_directions(translator, options.directions, options.through, options.source_pack, options.target_pack)
     new = new_languages(translator, options)
-    joined = segmented_languages(corpus, options)
+    unspaced = segmented_languages(corpus, options)
     tokenizers = {target: options.tokenize or default_tokenizer(target) for _, target in options.directions}
     signatures = {name: bleu_metric(name).tokenizer_signature for name in sorted(set(tokenizers.values()))}
     found = direction_lines(corpus, options.directions, lines=options.lines)
     texts = corpus.texts(sorted({language for direction in options.directions for language in direction}), options.lines)
-    facts = describe(translator, corpus, options, joined, texts)
-    judge, floor = make_judge(translator, corpus, options, joined) if options.off_target else (None, {})
-    as_scored = {one.direction: _as_scored(one, joined) for one in found}
+    facts = describe(translator, corpus, options, unspaced, texts)
+    judge, floor = make_judge(translator, corpus, options, unspaced) if options.off_target else (None, {})
+    as_scored = {one.direction: _as_scored(one, unspaced) for one in found}
     with ExitStack() as stack:
         if folder is not None:
             stack.enter_context(exclusive(folder.path, "the evaluation in", stays=True))
             folder.begin(facts, options.directions, fresh=options.fresh)
-            folder.store_lines({name: _joined(lines, name in joined) for name, lines in texts.items()})
+            folder.store_lines({name: _unspaced(lines, name in unspaced) for name, lines in texts.items()})
         scoring = stack.enter_context(scorer(judge, sum(len(one.numbers) for one in found)))
         work = _Work(folder, judge, tokenizers, signatures, scoring)
         missing, notes = [], []
@@ -112,10 +115,11 @@ def assess(translator: Translator, corpus: Corpus, options: AssessOptions) -> As
             else:
                 work.score(as_scored[one.direction], before)
         for direction, hypotheses in _translate(translator, missing, options, len(found), notes):
-            work.translated(as_scored[direction], _joined(hypotheses, direction.target in joined))
+            work.translated(as_scored[direction], _unspaced(hypotheses, direction.target in unspaced))
         scored = work.all(options.directions)
     return Assessment(
-        scored=scored,
+        scores=joined(one.scores for one in scored.values()),
+        off_target={direction: one.off_target for direction, one in scored.items() if one.off_target is not None},
         facts=facts,
         texts={direction: (digest(one.sources), digest(one.references)) for direction, one in as_scored.items()},
         options=options,
@@ -245,13 +249,13 @@ def segmented_languages(corpus: Corpus, options: AssessOptions) -> tuple[str, ..
     return tuple(name for name in targets if name in listed)
 
 
-def _as_scored(lines: DirectionLines, joined: Sequence[str]) -> DirectionLines:
+def _as_scored(lines: DirectionLines, unspaced: Sequence[str]) -> DirectionLines:
     """The lines as people write them."""
-    source, target = (language in joined for language in lines.direction)
-    return replace(lines, sources=_joined(lines.sources, source), references=_joined(lines.references, target))
+    source, target = (language in unspaced for language in lines.direction)
+    return replace(lines, sources=_unspaced(lines.sources, source), references=_unspaced(lines.references, target))
 
 
-def _joined(lines: Sequence[str], wanted: bool) -> list[str]:
+def _unspaced(lines: Sequence[str], wanted: bool) -> list[str]:
     return [desegment(line) for line in lines] if wanted else list(lines)
 
 
@@ -259,7 +263,7 @@ def describe(
     translator: Translator,
     corpus: Corpus,
     options: AssessOptions,
-    joined: Sequence[str],
+    unspaced: Sequence[str],
     texts: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
     """What translations depend on. How they are scored is not in it, nor device and batches: these may change on the way."""
@@ -275,18 +279,18 @@ def describe(
         "length_penalty": options.search.length_penalty,
         "max_length": options.search.max_length,
         "dtype": str(translator.base.model.source_embedding.weight.dtype).removeprefix("torch."),
-        "desegmented": list(joined),
+        "desegmented": list(unspaced),
         "directions": [str(direction) for direction in options.directions],
         "text": {name: digest(lines) for name, lines in texts.items()},
     }
 
 
 def make_judge(
-    translator: Translator, corpus: Corpus, options: AssessOptions, joined: Sequence[str]
+    translator: Translator, corpus: Corpus, options: AssessOptions, unspaced: Sequence[str]
 ) -> tuple[Judge, dict[str, float | None]]:
     """Who says which language a line is in, among all that base and packs know; and how wrong that is on the references."""
     texts = {
-        name: [line for line in _joined(list(islice(corpus.lines(name), options.lines)), name in joined) if line.strip()]
+        name: [line for line in _unspaced(list(islice(corpus.lines(name), options.lines)), name in unspaced) if line.strip()]
         for name in translator.languages
         if name in corpus.languages
     }

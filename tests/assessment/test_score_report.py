@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.assessment import report
+from graftmt.assessment import score_report
 from graftmt.assessment.off_target import Judge
-from graftmt.assessment.report import document, off_target_notes, table, write_report
+from graftmt.assessment.score_report import document, off_target_notes, table, write_report
 
 
 def test_off_target_rates_stand_in_the_report_with_their_floors(assessed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,8 +43,8 @@ def test_heat_maps_are_drawn_where_matplotlib_is_installed(assessed, tmp_path: P
     pytest.importorskip("matplotlib")
     found = assessed(None, "en-xa,xa-en,xa-xb")
     written = write_report(tmp_path / "with", found, document(found))
-    assert [path.name for path in written] == ["report.json", "report.md", "chrf.png", "bleu.png"]
+    assert [path.name for path in written] == ["report.json", "report.md", "bleu.png", "chrf.png"]
     assert all(path.is_file() for path in written)
-    monkeypatch.setattr(report.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(score_report.importlib.util, "find_spec", lambda name: None)
     write_report(tmp_path / "without", found, document(found))
     assert sorted(path.name for path in (tmp_path / "without").iterdir()) == ["report.json", "report.md"]

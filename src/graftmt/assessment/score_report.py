@@ -6,26 +6,31 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-from graftmt.assessment.run import Assessment
+from graftmt.assessment.assess import Assessment
 from graftmt.data import Direction
 from graftmt.errors import DataError
-from graftmt.evaluation import Table, averages, groups, plot_matrix, score_table
+from graftmt.evaluation import METRIC_NAMES, METRICS, Scores, Table, grouped, joined, plot_matrix, score_table
 from graftmt.files import write_json, write_text
 
 
 def document(found: Assessment) -> dict[str, Any]:
     """The report for programs."""
     options, new = found.options, found.new
-    directions = {}
-    for direction, scored in found.scored.items():
+    directions: dict[str, dict[str, Any]] = {}
+    for pair, scores in found.scores.by_pair().items():
+        direction = Direction(*pair)
         source_text, reference_text = found.texts[direction]
-        entry = {**asdict(scored.scores), "source_text": source_text, "reference_text": reference_text}
-        directions[str(direction)] = entry
-        if scored.off_target is not None:
-            entry["off_target"] = asdict(scored.off_target)
+        directions[str(direction)] = {
+            **direction._asdict(),
+            **scores.figures(),
+            **{f"{metric}_signature": scores.signatures(metric)[0] for metric in METRICS},
+            "source_text": source_text,
+            "reference_text": reference_text,
+        }
+        if direction in found.off_target:
+            directions[str(direction)]["off_target"] = asdict(found.off_target[direction])
     facts = {key: value for key, value in found.facts.items() if key not in ("directions", "text")}
     report = {
         **facts,
@@ -33,54 +38,34 @@ def document(found: Assessment) -> dict[str, Any]:
         "pivot": options.pivot,
         "new": list(new),
         "directions": directions,
-        "averages": _averages(found, list(found.scored), new),
+        "averages": _averages(found.scores, options.pivot, new),
     }
     if len(new) > 1:  # the paper's tables have one new language each
         report["averages_by_language"] = {
-            name: _averages(found, members, (name,)) for name in new if (members := _with_one(found, name))
+            name: _averages(some, options.pivot, (name,)) for name in new if (some := _with_one(found, name))
         }
     if found.judge is not None:
-        targets = sorted({target for _, target in found.scored})
+        targets = sorted({target for _, target in found.scores.pairs})
         report["off_target"] = {name: {"floor": found.floors[name], "how": found.judge.how[name]} for name in targets}
     return report
 
 
-def _with_one(found: Assessment, name: str) -> list[Direction]:
+def _with_one(found: Assessment, name: str) -> Scores:
     """The directions of one new language, without the other new ones."""
     others = set(found.new) - {name}
-    return [direction for direction in found.scored if name in direction and not others & set(direction)]
+    return joined(rows for pair, rows in found.scores.by_pair().items() if name in pair and not others & set(pair))
 
 
-def _averages(found: Assessment, directions: Sequence[Direction], new: Sequence[str]) -> dict[str, Any]:
-    pivot = found.options.pivot
-    members = groups(directions, pivot, new)
-    result = {}
-    for name, average in averages([found.scored[direction].scores for direction in directions], pivot, new).items():
-        result[name] = asdict(average)
-        if found.judge is not None:
-            rates = [_rate(found, Direction(*member)) for member in members[name]]
-            known = [rate for rate in rates if rate is not None]
-            result[name]["off_target"] = fmean(known) if known else None
-    return result
-
-
-def _rate(found: Assessment, direction: Direction) -> float | None:
-    off_target = found.scored[direction].off_target
-    return None if off_target is None else off_target.rate
+def _averages(scores: Scores, pivot: str, new: Sequence[str]) -> dict[str, Any]:
+    return {name: some.averages() for name, some in grouped(scores, pivot, new).items()}
 
 
 def table(found: Assessment) -> Table:
     """The report for people."""
     options, facts = found.options, found.facts
     route = f", through {options.through}" if options.through else ""
-    rates = None if found.judge is None else {str(direction): _rate(found, direction) for direction in found.scored}
-    return score_table(
-        [scored.scores for scored in found.scored.values()],
-        title=f"{facts['split']}, beam {options.search.beam}{route}",
-        pivot=options.pivot,
-        new=found.new,
-        off_target=rates,
-    )
+    title = f"{facts['split']}, beam {options.search.beam}{route}"
+    return score_table(found.scores, title=title, pivot=options.pivot, new=found.new)
 
 
 def off_target_notes(found: Assessment) -> list[str]:
@@ -112,14 +97,18 @@ def write_report(folder: Path, found: Assessment, report: dict[str, Any]) -> lis
     if importlib.util.find_spec("matplotlib") is None:
         return written
     route = f", through {found.options.through}" if found.options.through else ""
-    chrf = {(d.source, d.target): scored.scores.chrf for d, scored in found.scored.items()}
-    bleu = {(d.source, d.target): scored.scores.bleu for d, scored in found.scored.items()}
-    rates = {(d.source, d.target): 100 * rate for d in found.scored if (rate := _rate(found, d)) is not None}
-    for name, title, values in (("chrf", "chrF", chrf), ("bleu", "BLEU", bleu), ("off-target", "off-target, %", rates)):
+    names = {**METRIC_NAMES, "off_target": "off-target, %"}
+    for metric, name in names.items():
+        factor = 100 if metric == "off_target" else 1
+        values = {
+            (row.source, row.target): factor * row.value
+            for row in found.scores
+            if row.metric == metric and row.value is not None
+        }
         if values:
-            path = folder / f"{name}.png"
-            title = f"{title} ({found.facts['split']}, beam {found.options.search.beam}{route})"
-            scale = (0.0, 100.0) if values is rates else None  # a rate of 2 % should not look like a collapse
+            path = folder / f"{metric.replace('_', '-')}.png"
+            title = f"{name} ({found.facts['split']}, beam {found.options.search.beam}{route})"
+            scale = (0.0, 100.0) if metric == "off_target" else None  # a rate of 2 % should not look like a collapse
             plot_matrix(path, values, title=title, order=found.languages, margins=True, scale=scale)
             written.append(path)
     return written

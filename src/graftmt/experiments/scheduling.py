@@ -1,6 +1,6 @@
 """Goes through the jobs of a plan that are missing, one after the other, each done whole or not at all. Layer 7.
 
-Killed at any moment, the same call goes on: trainings from their checkpoints, evaluations from their last direction, and
+Killed at any moment, the same call resumes: trainings from their checkpoints, evaluations from their last direction, and
 what has a result is not done again. Several processes can work on one folder: each does what no other is at.
 """
 
@@ -12,22 +12,19 @@ from dataclasses import dataclass, field
 
 import torch
 
-from graftmt.errors import ConfigError, DataError, GraftError, first_few
-from graftmt.experiments.claims import Claims, Held
-from graftmt.experiments.consistency import busy, check_settings
+from graftmt.errors import DataError, GraftError, first_few
 from graftmt.experiments.definitions import models
 from graftmt.experiments.evaluating import Evaluator
+from graftmt.experiments.job_locks import Held, JobLocks
 from graftmt.experiments.jobs import Job, needs, trained, trains
-from graftmt.experiments.making import RunOptions, Workshop
 from graftmt.experiments.material import pairs_in
 from graftmt.experiments.planning import Plan
-from graftmt.experiments.profiles import Profile
 from graftmt.experiments.residents import free_memory
-from graftmt.experiments.runs import Runs
-from graftmt.experiments.settings import data_words, settings_of
-from graftmt.experiments.store import Result, Store, other_settings
-from graftmt.experiments.text import check_text
+from graftmt.experiments.settings import data_words
+from graftmt.experiments.store import Result, Store
+from graftmt.experiments.workshop import Workshop
 from graftmt.files import sweep
+from graftmt.folders import make_folder, watched
 from graftmt.places import EXPERIMENTS, check_place
 from graftmt.training import Stopped
 
@@ -50,24 +47,27 @@ class Outcome:
     exit_code: int = 0
 
 
-def run_experiments(profile: Profile, plan: Plan, options: RunOptions, say: Say = print) -> Outcome:
-    """All jobs of the plan that have no result yet; one that fails is recorded, and the others go on."""
-    store = Store(options.output)
-    check_place(options.output, EXPERIMENTS)
-    check_settings(plan.jobs, store, Runs(profile, options.output, options.bases))
-    check_text(profile, options.corpus, options.output)
-    for place in (options.output, options.output / "results", options.output / "text"):
+def run_experiments(
+    store: Store, plan: Plan, *, minutes: float | None = None, quiet: bool = False, say: Say = print
+) -> Outcome:
+    """All jobs of the plan that have no result yet; one that fails is recorded, and the others follow."""
+    output = store.addresses.output
+    check_place(output, EXPERIMENTS)
+    for place in (output, output / "results", output / "text"):
         sweep(place)
-    return Runner(profile, options, store, say).run(plan.jobs)
+    locks = JobLocks(output / "locks", say)
+    make_folder(output)
+    with watched(output):
+        workshop = Workshop(store.addresses, locks, say, minutes=minutes, quiet=quiet)
+        return Runner(store, workshop, say).run(plan.jobs)
 
 
 class Runner:
     """Who does which job when: the next one that can begin and that no other process is at."""
 
-    def __init__(self, profile: Profile, options: RunOptions, store: Store, say: Say) -> None:
-        self.profile, self.store, self.say = profile, store, say
-        self.claims = Claims(options.output / "locks", say)
-        self.workshop = Workshop(profile, options, self.claims, say)
+    def __init__(self, store: Store, workshop: Workshop, say: Say) -> None:
+        self.store, self.workshop, self.say = store, workshop, say
+        self.addresses, self.profile, self.locks = store.addresses, store.profile, workshop.locks
         self.outcome = Outcome()
         self.evaluator = Evaluator(self.workshop, store, stored=self.outcome.done.append)
         self._put_off: dict[str, str] = {}
@@ -78,7 +78,7 @@ class Runner:
         """How many lines two languages have in common."""
 
     def run(self, jobs: Sequence[Job]) -> Outcome:
-        self._outstanding = self.store.outstanding(jobs, self.profile)
+        self._outstanding = self.store.outstanding(jobs)
         missing = [job for job in self._outstanding if not self._too_large(job)]
         self.say(f"{len(jobs) - len(missing) - len(self.outcome.skipped)} of {len(jobs)} jobs are done; {len(missing)} to do")
         titles = {
@@ -101,11 +101,12 @@ class Runner:
         for key, job in list(left.items()):
             if self._is_settled(job):
                 del left[key]
-            elif key in self._put_off and self.claims.is_held(self._put_off[key]):
+            elif key in self._put_off and self.locks.is_held(self._put_off[key]):
                 held.append(self._put_off[key])
             elif self._can_begin(job, left):
+                name = self.addresses.name(job) or key
                 try:
-                    with self.evaluator.claim(job):
+                    with self.locks.take(name):
                         if not self._is_settled(job):  # by another process, since it was looked at
                             self._waiting = False
                             self.say(titles[key])
@@ -113,18 +114,16 @@ class Runner:
                         del left[key]
                         return []
                 except Held as other:
-                    if other.name != key:
+                    if other.name != name:
                         self._put_off[key] = other.name
                         self.say(f"   put off: another process is at {other.name}")
                         return []
-                    self._check_same_settings(job)
-                    held.append(key)
+                    held.append(name)
         return list(dict.fromkeys(held))
 
     def _is_settled(self, job: Job) -> bool:
         """On the way to another one, or by another process, it may have been done; or it failed there."""
-        if self.store.is_done(job, self.profile):
-            check_settings([job], self.store, self.workshop.runs)
+        if self.store.is_done(job):
             return True
         if self.store.failed_at(job) in (None, self._outstanding[job]):
             return False
@@ -135,15 +134,9 @@ class Runner:
     def _can_begin(self, job: Job, left: Collection[str]) -> bool:
         """What it needs comes first; a base that is there serves, also while another process scores it."""
         return all(
-            needed.key not in left or (trains(needed) == "base" and self.workshop.runs.has_base(trained(needed).id))
+            needed.key not in left or (trains(needed) == "base" and self.addresses.has_base(trained(needed).id))
             for needed in needs(job, self.profile)
         )
-
-    def _check_same_settings(self, job: Job) -> None:
-        """Before there is a result: as `check_settings`, with what the process that is at it has noted."""
-        note = self.claims.note(job.key)
-        if note and (changed := other_settings(note, settings_of(self.profile, job))):
-            raise ConfigError(busy(job, changed))
 
     def _wait(self, held: Sequence[str]) -> None:
         if not self._waiting:
@@ -185,7 +178,8 @@ class Runner:
 
 
 def _figures(result: Result) -> str:
-    """The averages of the first test set, for the person who waits."""
-    name, scores = next(iter(result["scores"].items()))
+    """The averages of the test set that was scored last, for the person who waits."""
+    scores = next(reversed(result["scores"].values()))
+    name = scores["set"]
     found = ", ".join(f"{group} {one['bleu']:.1f}/{one['chrf']:.1f}" for group, one in scores["averages"].items())
     return f"{name}: {found} (BLEU/chrF)"

@@ -1,6 +1,6 @@
 """Which process does what, where several work on one folder: a lock a job, and one for each text that jobs share. Layer 7.
 
-OUTPUT/locks/NAME.lock is locked by the kernel, so what a killed process held is free. A process that does a job also claims
+OUTPUT/locks/NAME.lock is locked by the kernel, so what a killed process held is free. A process that does a job also locks
 what that needs and is not there: base, packs, text. Where another has one of these, it does not wait with the job in its hands,
 but gives it back (`Held`) and does something else first: so no two can wait for each other. It waits only for what takes
 moments and needs nothing else.
@@ -8,11 +8,9 @@ moments and needs nothing else.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from graftmt.files import claimed
 
@@ -27,19 +25,16 @@ class Held(Exception):
         self.name = name
 
 
-class Claims:
-    """What this process has, among those that work on one folder."""
+class JobLocks:
+    """What this process has locked, among those that work on one folder."""
 
     def __init__(self, folder: Path, say: Say) -> None:
         self.folder, self.say = folder, say
         self._mine: set[str] = set()
 
     @contextmanager
-    def take(self, name: str, *, wait: bool = False, note: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """Whoever has taken it looks again whether what it wants is there by now; raises `Held` unless it may `wait`.
-
-        `note` is for processes that find it held.
-        """
+    def take(self, name: str, *, wait: bool = False) -> Iterator[None]:
+        """Whoever has taken it looks again whether what it wants is there by now; raises `Held` unless it may `wait`."""
         if name in self._mine:
             yield
             return
@@ -50,8 +45,6 @@ class Claims:
                 raise Held(name)
             self._mine.add(name)
             try:
-                with suppress(OSError):  # a full disk is for those to report whose files matter
-                    self._path(name).write_text("" if note is None else json.dumps(note), encoding="utf-8")
                 yield
             finally:
                 self._mine.discard(name)
@@ -62,13 +55,6 @@ class Claims:
             return False
         with claimed(self._path(name)) as free:
             return not free
-
-    def note(self, name: str) -> Any:
-        """What the process that has it has noted; None where that is nothing, or not written yet."""
-        try:
-            return json.loads(self._path(name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.lock"
