@@ -53,8 +53,8 @@ def report(
 ) -> None:
     """Write the paper's tables and figures with our results beside what is printed, from the results that there are.
 
-    OUTPUT gets README.md, table-NN.md and .tex, figure-N.png and results.json; outside of RESULTS also the result files, so that
-    it can be made again from itself. If RESULTS has several settings, those of the profile and its changes are shown.
+    OUTPUT gets README.md, table-NN.md and .tex, figure-N.png and results.json; outside of RESULTS also the result files, so
+    that it can be made again from itself. If RESULTS has several settings, those of the profile and its changes are shown.
 
     Example: graftmt experiment report docs
 
