@@ -308,3 +308,34 @@ def test_other_directions_are_one_change_however_many_they_are() -> None:
 def test_starting_over_needs_a_folder_to_start_over_in(assessed) -> None:
     with pytest.raises(ConfigError, match=r"--fresh starts over in the folder of an evaluation.* \(-o\), or leave --fresh out"):
         assessed(None, "en-xa", fresh=True)
+
+
+@pytest.mark.parametrize("harm", [{"directions": 7}, {"directions": ["en-xa", 7]}, {"split": None}, {"split": "../outside"}])
+def test_a_damaged_description_is_named_and_nothing_outside_is_touched(assessed, tmp_path: Path, harm: dict[str, Any]) -> None:
+    assessed(tmp_path / "scores", "en-xa")
+    path, outside = tmp_path / "scores" / "evaluation.json", tmp_path / "outside.en-xa.txt"
+    outside.write_text("mine", encoding="utf-8")
+    before = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**before, **harm}), encoding="utf-8")  # with a checksum that no longer fits
+    for signed in (True, False):
+        if not signed:
+            del before["checksum"]
+            path.write_text(json.dumps({**before, **harm}), encoding="utf-8")
+        with pytest.raises(GraftError, match=r"evaluation\.json is damaged"):
+            assessed(tmp_path / "scores", "en-xa", fresh=True)
+    assert outside.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("harm", [{"scores": 7}, {"scores": {}}, {"off_target": 7}, {"scores": None}])
+def test_damaged_scores_are_made_again(assessed, tmp_path: Path, translated: list, harm: dict[str, Any]) -> None:
+    assessed(tmp_path, "en-xa")
+    before = read(tmp_path)
+    path = tmp_path / "scores" / "test.en-xa.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    for signed in (True, False):
+        if not signed:
+            document.pop("checksum")
+        path.write_text(json.dumps({**document, **harm}), encoding="utf-8")
+        assessed(tmp_path, "en-xa")
+        assert read(tmp_path) == before
+    assert translated == [["en-xa"]]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,3 +158,28 @@ def test_the_table_marks_what_is_significant(reports: tuple[Path, Path]) -> None
     stars = np.array([[cell.endswith("*") for cell in row] for row in table.rows])
     assert stars[:, [3, 6]].any() and not stars[:, [0, 1, 2, 4, 5]].any()
     assert table.rows[-1][0] == "all (12)" and table.rows[-1][-1].endswith("*")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one: one.pop("split"),
+        lambda one: one.update(split="../x"),
+        lambda one: one.update(pivot=7),
+        lambda one: one.update(new="el"),
+        lambda one: one.update(tokenize=[]),
+        lambda one: one.update(directions=[]),
+        lambda one: one["directions"].update({"en-xa": 7}),
+        lambda one: one["directions"]["en-xa"].update(lines="6"),
+        lambda one: one["directions"]["en-xa"].pop("bleu_signature"),
+        lambda one: one["directions"]["en-xa"].update(source_text=None),
+    ],
+)
+def test_a_damaged_report_is_named(assessed, tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    assessed(tmp_path / "one", "en-xa")
+    path = tmp_path / "one" / "report.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    change(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(GraftError, match=r"one is no report that can be compared"):
+        Report.open(path.parent)

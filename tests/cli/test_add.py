@@ -462,3 +462,18 @@ def test_text_aligned_through_english_alone_has_no_zero_shot_directions(add, gra
     assert result.code == 0, result.stderr
     scores = json.loads(result.stdout)["verdict"]["scores"]
     assert {name: entry["lines"] for name, entry in scores.items()} == {"el-en": 4}
+
+
+def test_a_run_that_is_removed_before_the_verdict_is_an_error(source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graftmt.adding import run
+    from graftmt.adding.verdict import judge
+
+    def remove(*arguments: Any, **options: Any) -> Any:
+        shutil.rmtree(tmp_path / "runs")
+        return judge(*arguments, **options)
+
+    monkeypatch.setattr(run, "judge", remove)
+    result = source()
+    assert result.code == 1
+    assert "el-source was removed" in result.stderr
+    assert not (tmp_path / "runs" / "el-source" / "pack").exists()

@@ -276,3 +276,33 @@ def test_averages_of_new_languages_are_groups_of_their_own(with_packs) -> None:
     for words in ("X→/EN, mean of 2 directions", "all, mean of 3 directions", "X: el, uk"):
         assert words in shown
     assert "X→EN" not in shown, "the mean of one direction"
+
+
+@pytest.mark.parametrize("moment", ["translating", "before the report"])
+def test_a_folder_that_is_removed_in_mid_work_is_an_error(
+    evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    from graftmt.assessment import run
+    from graftmt.assessment.directions import translate_directions
+
+    folder = tmp_path / "scores"
+
+    def remove(*arguments: Any, **options: Any) -> Any:
+        found = translate_directions(*arguments, **options)
+        shutil.rmtree(folder)
+        return found
+
+    def all_but_the_folder(self: Any, directions: Any) -> Any:
+        found = finish(self, directions)
+        shutil.rmtree(folder)
+        return found
+
+    finish = run._Work.all
+    if moment == "translating":
+        monkeypatch.setattr(run, "translate_directions", remove)
+    else:
+        monkeypatch.setattr(run._Work, "all", all_but_the_folder)
+    result = evaluate("-d", "en-xa", "-n", "1", "-o", str(folder))
+    assert (result.code, result.stdout) == (1, "")
+    assert f"{folder} was removed" in result.stderr
+    assert not folder.exists()

@@ -308,7 +308,7 @@ def test_each_matrix_starts_from_its_own(graft_base: Callable[..., Path], subwor
         ("source", [], "embed", LanguageError, "got none"),
         ("source", ["el"], "embed + enc-adapters-9(4)", ConfigError, "no layer 9; expected 1 to 3"),
         ("source", ["el"], "embed + dec-last-layer", ConfigError, "make a target pack"),
-        ("source", ["el"], "embed + code:none", ConfigError, "Leave the code out, or train a target pack"),
+        ("source", ["el"], "embed + code:none", ConfigError, "no language code of its own"),
         ("target", ["el"], "embed + code:fixed:de", ConfigError, "no code of 'de' to take; it has those of en, fr, ru"),
         ("target", ["el"], "embed + code:learned:de", ConfigError, "Name one of them, as in code:learned:en"),
         ("target", ["el"], "embed + code:proxy:nearest", ConfigError, "see --codes-from"),

@@ -148,9 +148,8 @@ def table(tallies: dict[str, Tally]) -> str:
     lines = [f"{'kind':<12}{'cases':>8}{'runs':>9}{'refused':>9}{'accepted':>10}{'memory MB':>11}  found"]
     for kind, tally in tallies.items():
         found = ", ".join(f"{count} {problem}" for problem, count in problems(tally).items()) or "nothing"
-        lines.append(
-            f"{kind:<12}{tally.cases:>8,}{tally.runs:>9,}{tally.refused:>9,}{tally.accepted:>10,}{tally.memory >> 20:>11}  {found}"
-        )
+        counts = f"{tally.cases:>8,}{tally.runs:>9,}{tally.refused:>9,}{tally.accepted:>10,}{tally.memory >> 20:>11}"
+        lines.append(f"{kind:<12}{counts}  {found}")
     return "\n".join(lines)
 
 

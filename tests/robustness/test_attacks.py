@@ -1,4 +1,4 @@
-"""A seeded sample of every attack finds nothing. `make robustness` runs all of them; docs/reliability.md says what they prove."""
+"""A seeded sample of every attack finds nothing. `make robustness` runs all, and docs/reliability.md says what that proves."""
 
 from __future__ import annotations
 

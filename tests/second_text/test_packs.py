@@ -13,7 +13,8 @@ from graftmt.errors import ConfigError, LanguageError
 from graftmt.model.embeddings import ExtendedEmbedding
 from graftmt.packs import Pack, compose
 from graftmt.packs.alignment import translation_table, translations_of
-from graftmt.text import code_symbol, pieces_of
+from graftmt.packs.initialisation import initialise
+from graftmt.text import Layout, code_symbol, pieces_of
 
 KINDS = ("characters", "ours")
 METHODS = ("overlap", "alignment", "pieces", "random")
@@ -87,6 +88,34 @@ def test_codes_of_packs_stand_where_the_base_writes_them(
     else:
         assert (found, len(start)) == ([source_text.end_id], 1)
     assert start[0] == (target.tokenizer.padding_id if layout.decoder_start == "padding" else target.tokenizer.end_id)
+
+
+def test_a_piece_that_is_called_as_a_symbol_is_not_that_symbol(characters: Any, graft_base: Callable[..., Path]) -> None:
+    base = Base.load(graft_base())
+    text = characters.CharacterText(("▁", "a", "<s>"), (), Layout())
+    weight = base.model.source_embedding.weight
+    made = initialise(text, base.tokenizer.side("source"), weight, method="overlap", seed=1)
+    rules = dict(zip(text.symbols, made.rules, strict=True))
+    assert rules == {"</s>": "overlap", "▁": "overlap", "a": "overlap", "<unk>": "overlap", "<s>": "random"} | {
+        "<unused>": "random",
+        "<pad>": "padding",
+    }
+
+
+@pytest.mark.parametrize(("arrangement", "learned"), [("marian", True), ("nllb-legacy", False)])
+def test_padding_is_learned_where_the_decoder_starts_from_it(
+    make_base: Callable[..., Path], make_pack: Callable[..., Pack], arrangement: str, learned: bool
+) -> None:
+    base = Base.load(make_base(arrangement))
+    pack = make_pack(base, "target", "uk", "ours", "embed + non-tied")
+    composition = compose(base, target=pack)
+    text, codec = pack.tokenizer, composition.codec
+    source = torch.tensor([[*codec.source_prefix("en", "uk"), *codec.source_suffix("en", "uk")]])
+    decoder_input = torch.tensor([[*codec.decoder_prefix("uk"), *text.encode("бану"), text.padding_id]])
+    composition.model(source, decoder_input).sum().backward()
+    gradient = pack.parameters["embedding.weight"].grad
+    assert gradient is not None
+    assert bool(gradient[text.padding_id].any()) == learned
 
 
 def test_languages_belong_to_sides(make_base: Callable[..., Path], make_pack: Callable[..., Pack]) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from graftmt.model import ModelConfig, Transformer
+from graftmt.model.embeddings import Projection
 from graftmt.training import fused_loss
 from graftmt.training.configuration import StageConfig
 from graftmt.training.optimization import learning_rate, smoothed_loss
@@ -78,6 +79,19 @@ def test_padding_adds_nothing_to_the_loss(model, batch) -> None:
     padding = torch.full((3, 2), model.config.padding_id)
     longer = [torch.cat([tensor, padding], dim=1) for tensor in (source, decoder_input, labels)]
     torch.testing.assert_close(smoothed_loss(model, *longer, 0.1), smoothed_loss(model, *batch, 0.1))
+
+
+class Shifted(Projection):
+    """With something of its own, which the weight alone does not say."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + torch.arange(ROWS)
+
+
+def test_a_projection_of_another_class_is_called(model, batch) -> None:
+    model.projection = Shifted(model.projection.weight)
+    loss = smoothed_loss(model, *batch, 0.1)
+    torch.testing.assert_close(loss.double(), by_the_formula(model, *batch, 0.1), rtol=1e-5, atol=1e-5)
 
 
 def test_warm_up_rises_in_equal_steps_to_the_learning_rate() -> None:

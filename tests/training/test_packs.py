@@ -18,13 +18,14 @@ from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError, LanguageError
-from graftmt.packs import Pack, load_pack, save_pack
+from graftmt.packs import Pack, compose, load_pack, save_pack
 from graftmt.training import PackConfig, Stopped, SubwordConfig, ValidationConfig, train_pack
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.journal import read_log
 from graftmt.training.loop import FORGOTTEN, Trainer, forgetting
 from graftmt.training.pack_directions import pack_directions
 from graftmt.training.pack_preparation import pack_subwords, prepare_pack
+from graftmt.training.run import padded_where_unknown
 
 Train = Callable[..., Pack]
 Stopping = Callable[..., type[Trainer]]
@@ -485,3 +486,17 @@ def test_a_base_held_in_bf16_trains_packs_in_fp32(
     assert all(not torch.equal(parameter, first.parameters[name]) for name, parameter in pack.parameters.items())
     assert all(torch.equal(parameter, before[name]) for name, parameter in half.model.named_parameters())
     assert pack.base == half.fingerprint
+
+
+def test_batches_are_packed_only_for_modules_that_are_known(
+    base: Base, graft_config: Callable[..., PackConfig], tmp_path: Path
+) -> None:
+    class Linear(torch.nn.Linear):
+        pass
+
+    config = graft_config(tmp_path)
+    config = replace(config, stages=tuple(replace(stage, packed=True) for stage in config.stages))
+    model = compose(base).model
+    assert padded_where_unknown(config, model) is config
+    model.decoder.layers[1].ffn.up = Linear(2, 2)  # type: ignore[union-attr]
+    assert not any(stage.packed for stage in padded_where_unknown(config, model).stages)

@@ -507,3 +507,10 @@ def test_the_resolved_configuration_is_stored_and_read_back(finished, config) ->
     stored = from_mapping(RetrainConfig, load_yaml(run / "config.yaml"))
     assert to_mapping(stored) == to_mapping(config(run, f"method={method}"))
     assert Direction("en", "el") in retrain_directions(stored, stored.stages[0], ALL)
+
+
+@pytest.mark.parametrize("value", [7, None, [1, 2], {"a": 1}, "x" * 100])
+def test_an_origin_of_any_type_can_be_shown(value: object) -> None:
+    from graftmt.training.retrain_request import on_one_line
+
+    assert len(on_one_line(value)) <= 16

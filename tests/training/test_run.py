@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from graftmt.training import TrainConfig
 from graftmt.training.bases import prepare
 from graftmt.training.configuration import SubwordConfig
 from graftmt.training.journal import read_log
+from graftmt.training.loop import Trainer
 from graftmt.training.run import run_subwords
 
 ROOT = Path(__file__).parents[2]
@@ -236,3 +238,37 @@ def test_what_lies_where_the_base_goes_is_said_before_training(stopped_copy: Pat
     with pytest.raises(GraftError, match=r"base is not empty and not a base \(thesis\.txt\)"):
         train(short_config(stopped_copy))
     assert (stopped_copy / "log.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("step", [2, 23])
+def test_a_run_whose_folder_is_removed_is_an_error_and_leaves_no_half_of_one(
+    short_config, train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    run, update = tmp_path / "run", Trainer._update
+
+    def remove(self: Trainer, batches: Any, optimizer: Any, number: int) -> Any:
+        if number == step:
+            shutil.rmtree(run)
+        return update(self, batches, optimizer, number)
+
+    monkeypatch.setattr(Trainer, "_update", remove)
+    with pytest.raises(GraftError, match=f"{run} was removed"):
+        train(short_config(run, "log_every=100"))
+    assert not run.exists()
+
+
+def test_a_vocabulary_that_is_damaged_is_made_again_or_named(
+    stopped_copy: Path, short_config, train, toy_corpus: Path, tmp_path: Path
+) -> None:
+    corpus, options = Corpus.open(toy_corpus, "train"), SubwordConfig(merges=50, min_character_count=1)
+    model, note = tmp_path / "new" / "subwords.model", tmp_path / "new" / "subwords.json"
+    run_subwords(model.parent, options, corpus, lambda text: None)
+    before = model.read_bytes(), note.read_bytes()
+    for path, content in ((model, before[0][:-1] + b"x"), (note, b"{"), (note, b"[]"), (note, before[1].replace(b"0", b"1"))):
+        path.write_bytes(content)
+        run_subwords(model.parent, options, corpus, lambda text: None)
+        assert (model.read_bytes(), note.read_bytes()) == before
+    stored = stopped_copy / "subwords.model"
+    stored.write_bytes(stored.read_bytes()[:-1] + b"x")
+    with pytest.raises(GraftError, match=rf"{stored}, was changed or damaged"):
+        train(short_config(stopped_copy))

@@ -330,7 +330,8 @@ def _is_report(value: Any) -> bool:
     if not isinstance(value, dict) or not all(isinstance(value.get(key), dict) for key in ("pairs", "languages")):
         return False
     counts = [*value["pairs"].values(), value.get("lines"), value.get("repeated")]
-    counts += [one for entry in value["languages"].values() for one in (entry.values() if isinstance(entry, dict) else (None,))]
+    for entry in value["languages"].values():
+        counts += [entry.get("chosen"), entry.get("lines"), *entry.values()] if isinstance(entry, dict) else [None]
     return isinstance(value.get("title"), str) and all(type(count) is int for count in counts)
 
 

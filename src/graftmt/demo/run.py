@@ -29,8 +29,8 @@ from graftmt.demo.report import (
     zero_shot_comparison,
 )
 from graftmt.errors import DataError, GraftError
-from graftmt.files import atomic_folder
-from graftmt.folders import make_folder
+from graftmt.files import atomic_folder, sweep
+from graftmt.folders import make_folder, watched
 from graftmt.places import CORPUS, DEMO, check_place
 from graftmt.progress import progress
 from graftmt.training import TrainConfig, train_base
@@ -74,11 +74,17 @@ class DemoResult:
 
 def run_demo(options: DemoOptions, say: Say) -> DemoResult:
     """The whole story; each step says what it does and what came of it. What an earlier try finished is taken as it is."""
-    seconds: dict[str, float] = {}
-    base_folder = options.folder / "base"
     check_place(options.folder, DEMO)
-    check_no_other_base(base_folder, options)
+    check_no_other_base(options.folder / "base", options)
     make_folder(options.folder)
+    sweep(options.folder)
+    with watched(options.folder):
+        return tell(options, options.folder / "base", say)
+
+
+def tell(options: DemoOptions, base_folder: Path, say: Say) -> DemoResult:
+    """The same in a folder that is ours."""
+    seconds: dict[str, float] = {}
     with timed(seconds, "corpus"):
         folder = options.corpus or make_corpus(options.folder / "corpus", options.seed, say)
         train, valid, test = (Corpus.open(folder, split, LANGUAGES) for split in SPLITS)

@@ -24,6 +24,7 @@ from graftmt.experiments.settings import data_words
 from graftmt.experiments.store import Result, Store
 from graftmt.experiments.workshop import Workshop
 from graftmt.files import sweep
+from graftmt.folders import make_folder, watched
 from graftmt.places import EXPERIMENTS, check_place
 from graftmt.training import Stopped
 
@@ -55,7 +56,10 @@ def run_experiments(
     for place in (output, output / "results", output / "text"):
         sweep(place)
     locks = JobLocks(output / "locks", say)
-    return Runner(store, Workshop(store.addresses, locks, say, minutes=minutes, quiet=quiet), say).run(plan.jobs)
+    make_folder(output)
+    with watched(output):
+        workshop = Workshop(store.addresses, locks, say, minutes=minutes, quiet=quiet)
+        return Runner(store, workshop, say).run(plan.jobs)
 
 
 class Runner:

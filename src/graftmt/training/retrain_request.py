@@ -165,5 +165,6 @@ def check_origin(config: RetrainConfig, parent: Base) -> None:
         raise CannotGoOn(f"the run in {config.run} began with {'; '.join(differs)}. Give what it began with")
 
 
-def on_one_line(value: str | list[str]) -> str:
-    return ", ".join(value) if isinstance(value, list) else value[:16]
+def on_one_line(value: Any) -> str:
+    """A value of vocabulary.json, whatever it holds."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)[:16]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
+from graftmt.checked import file_checksum, read_checked_json, write_checked_json
 from graftmt.configuration import to_mapping, to_yaml
 from graftmt.data import (
     BatchMaker,
@@ -27,15 +28,15 @@ from graftmt.data import (
     TokenizedCorpus,
     unknown_rates,
 )
-from graftmt.errors import ConfigError, DataError
-from graftmt.files import atomic_file, exclusive, read_json, sweep, write_json, write_text
+from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.files import atomic_file, exclusive, sweep, write_text
 from graftmt.model import Transformer
 from graftmt.model.known_parts import all_known
 from graftmt.places import RUNS, begin_run, check_place
 from graftmt.progress import progress
 from graftmt.text import Codec, SharedText
 from graftmt.text.kinds import default_kind
-from graftmt.training.checkpoints import Checkpoints
+from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.configuration import RunConfig, StageConfig, SubwordConfig
 from graftmt.training.distribution import Processes, processes
 from graftmt.training.journal import Journal, OnStep
@@ -124,9 +125,11 @@ def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) ->
     # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
     # the vocabulary is only kept where the same text and options would give it again.
     if Checkpoints(run / "checkpoints", 1).latest() is not None:
+        if _noted(note).get("model", mark := _checksum(stored)) != mark:
+            raise CannotGoOn(f"the run's vocabulary, {stored}, was changed or damaged. Restore it from a copy")
         return kind.open_file(stored)
     made_from = _fingerprint_of_source(options, corpus)
-    if stored.is_file() and note.is_file() and read_json(note, "the vocabulary").get("made_from") == made_from:
+    if _noted(note) in ({"made_from": made_from, "model": _checksum(stored)}, {"made_from": made_from}) and stored.is_file():
         return kind.open_file(stored)
     if options.model is not None:
         text = kind.open_file(options.model)
@@ -151,8 +154,21 @@ def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) ->
     note.unlink(missing_ok=True)
     with atomic_file(stored) as temporary:
         temporary.write_bytes(text.files()[stored.name])
-    write_json(note, {"made_from": made_from})
+    write_checked_json(note, {"made_from": made_from, "model": _checksum(stored)})
     return text
+
+
+def _noted(note: Path) -> dict[str, Any]:
+    """What subwords.json says of the vocabulary; nothing if it is missing or damaged. Earlier versions noted no checksum."""
+    with suppress(GraftError):
+        return read_checked_json(note, "the vocabulary")
+    return {}
+
+
+def _checksum(path: Path) -> str | None:
+    with suppress(OSError):
+        return file_checksum(path)
+    return None
 
 
 def _fingerprint_of_source(options: SubwordConfig, corpus: Corpus) -> str:
