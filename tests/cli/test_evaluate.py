@@ -282,8 +282,8 @@ def test_averages_of_new_languages_are_groups_of_their_own(with_packs) -> None:
 def test_a_folder_that_is_removed_in_mid_work_is_an_error(
     evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    from graftmt.assessment import run
-    from graftmt.assessment.directions import translate_directions
+    from graftmt.assessment import assess
+    from graftmt.assessment.direction_lines import translate_directions
 
     folder = tmp_path / "scores"
 
@@ -297,11 +297,11 @@ def test_a_folder_that_is_removed_in_mid_work_is_an_error(
         shutil.rmtree(folder)
         return found
 
-    finish = run._Work.all
+    finish = assess._Work.all
     if moment == "translating":
-        monkeypatch.setattr(run, "translate_directions", remove)
+        monkeypatch.setattr(assess, "translate_directions", remove)
     else:
-        monkeypatch.setattr(run._Work, "all", all_but_the_folder)
+        monkeypatch.setattr(assess._Work, "all", all_but_the_folder)
     result = evaluate("-d", "en-xa", "-n", "1", "-o", str(folder))
     assert (result.code, result.stdout) == (1, "")
     assert f"{folder} was removed" in result.stderr

@@ -240,11 +240,12 @@ def test_a_result_of_the_first_format_gives_way_and_is_counted(
     asked = ("--tables", "2", "--rows", "7,8")
     run(tmp_path, *asked)
     for key, document in results(tmp_path).items():
-        del document["format"], document["name"]
+        name = document.pop("name")
+        del document["format"]
         for one in document["scores"].values():
             del one["set"], one["settings"], one["text"]
         if key == "model-8-el-seed1":
-            (tmp_path / "results" / f"{results(tmp_path)[key]['name']}.json").unlink()
+            (tmp_path / "results" / f"{name}.json").unlink()
         document["steps"] = 77
         (tmp_path / "results" / f"{key}.json").write_text(json.dumps(document), encoding="utf-8")
     report = ("experiment", "report", "demo", *quick, *toy, "-r", str(tmp_path), "-t", "2", "-f", "none")

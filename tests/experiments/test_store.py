@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from graftmt.errors import DataError
+from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.jobs import base_job
-from graftmt.experiments.reporting.results import read_results
-from graftmt.experiments.runs import made_facts
+from graftmt.experiments.profiles import load_profile
+from graftmt.experiments.reporting.selection import select_results
 from graftmt.experiments.store import Store
+from graftmt.experiments.workshop import made_facts
 
 
 def result() -> dict[str, Any]:
@@ -27,7 +29,7 @@ def result() -> dict[str, Any]:
         "job": "base-4",
         "kind": "model",
         "profile": "docs",
-        "settings": {"training": {}, "evaluation": {"sets": {}}},
+        "fingerprint": "0dddbf411efd9ae5",
         "scores": {"test": scores},
         "seconds": {"training": 1.5},
     }
@@ -43,7 +45,6 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "lines are half": lambda one: one["scores"]["test"]["directions"]["en-fr"].update(lines=[3]),
     "no signature": lambda one: one["scores"]["test"]["signatures"].update(bleu={}),
     "an average is a list": lambda one: one["scores"]["test"]["averages"].update({"→EN": []}),
-    "no settings": lambda one: one.pop("settings"),
     "seconds are a text": lambda one: one.update(seconds={"training": "long"}),
     "it failed with a number": lambda one: one.update(failed=7),
 }
@@ -51,7 +52,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_damaged_result_is_named(tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    store, job, document = Store(tmp_path), base_job(4), result()
+    store, job, document = Store(Addresses(load_profile("docs"), tmp_path)), base_job(4), result()
     store.path(job).parent.mkdir()
     store.path(job).write_text(json.dumps(document), encoding="utf-8")
     assert store.read(job) == document
@@ -68,7 +69,7 @@ def test_a_report_names_a_result_whose_figures_are_none(tmp_path: Path, figure: 
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "base-4.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(DataError, match=r"base-4\.json"):
-        read_results(tmp_path)
+        _ = select_results(tmp_path).results
 
 
 @pytest.mark.parametrize(

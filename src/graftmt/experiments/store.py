@@ -118,9 +118,11 @@ def _checked(result: Result, path: Path) -> Result:
     try:
         if not isinstance(result.get("failed") or "", str):
             raise TypeError(f"{result['failed']!r} is no message")
-        for name, one in (result.get("scores") or {}).items():
-            for part in ("directions", "averages"):
-                from_document(one, name, "", part)
+        for name, one in ({} if result.get("failed") else result["scores"]).items():
+            from_document(one, name, "", "averages")
+            rows = from_document(one, name, "")
+            if not all(row.signature for row in rows if row.metric == "bleu"):
+                raise KeyError("signatures")
         sum((result.get("seconds") or {}).values())
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(

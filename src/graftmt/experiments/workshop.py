@@ -53,7 +53,7 @@ class Facts:
     steps: int | None = None
     recipe: str | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    curve: list[dict[str, Any]] = field(default_factory=list)
+    curve: list[dict[str, Any]]
     verified: dict[str, bool] = field(default_factory=dict)
 
 
@@ -194,15 +194,7 @@ class Workshop:
                     with way_out(starting_over(run)):
                         write_json(run / MADE, make())
                     shutil.rmtree(run / "checkpoints", ignore_errors=True)
-        found = read_json(run / MADE, "the note of a model")
-        try:
-            from_mapping(Facts, found)
-        except ConfigError as error:
-            raise DataError(
-                f"{run / MADE} is damaged ({str(error).rstrip('.')}). Restore it from a copy, or delete its folder to have the "
-                "model made again."
-            ) from None
-        return found
+        return made_facts(run / MADE)
 
     def _train_pack(self, job: Job, start: Made) -> dict[str, Any]:
         """On the resident base, which is looked at before and after."""
@@ -311,6 +303,19 @@ class Workshop:
         corpus = self.test_corpus(next(iter(self.profile.evaluation.sets)))
         present = [language for language in self.profile.initial if language in corpus.languages][:3]
         return {language: [one for one in lines if one.strip()] for language, lines in corpus.texts(present, 20).items()}
+
+
+def made_facts(note: Path) -> dict[str, Any]:
+    """What is noted of a model that is finished."""
+    found = read_json(note, "the note of a model")
+    try:
+        from_mapping(Facts, found)
+    except ConfigError as error:
+        raise DataError(
+            f"{note} is damaged ({str(error).rstrip('.')}). Restore it from a copy, or delete its folder to have the model "
+            "made again."
+        ) from None
+    return found
 
 
 def starting_over(run: Path) -> str:
