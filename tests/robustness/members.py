@@ -39,6 +39,7 @@ def make_device(path: Path, minor: int) -> None:
 
     Never the machine's own: a fault that attacks are to find could replace it.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(path):
         return
     try:
