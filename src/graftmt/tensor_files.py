@@ -123,7 +123,7 @@ class TensorFile:
         end = 0
         for name in sorted(tensors, key=lambda name: (tensors[name].start, tensors[name].end)):
             if tensors[name].start != end:
-                self._damaged(f"{name} begins at byte {tensors[name].start:,}, not {end:,}")
+                self._damaged(f"{name[:80]} begins at byte {tensors[name].start:,}, not {end:,}")
             end = tensors[name].end
         if end != size - 8 - length:
             self._damaged(f"its header speaks of {end:,} bytes, and it has {size - 8 - length:,}")
@@ -161,6 +161,8 @@ class TensorFile:
 
 def _stored(name: str, entry: Any) -> Stored:
     """One entry of a header, or a ValueError."""
+    if not name.isprintable():  # it is shown in errors
+        raise ValueError(f"{name[:80]!r} cannot be the name of a tensor")
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str) or entry["dtype"] not in KINDS:
         raise ValueError(f"the entry of {name[:80]!r} is not one of a tensor")
     for key in ("shape", "data_offsets"):
