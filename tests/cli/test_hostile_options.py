@@ -27,7 +27,7 @@ from graftmt.cli.app import app, main
 from graftmt.errors import printable
 from graftmt.files import write_json
 
-SECONDS = 20
+SECONDS = 60
 """For one command, on a busy machine; most take a fraction of one."""
 GIGABYTES = 6
 """That one may take beside what the tests themselves have."""
