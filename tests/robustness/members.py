@@ -50,14 +50,14 @@ def make_device(path: Path, minor: int) -> None:
 
 def endless_device(file: Path, outside: Path) -> None:
     _remove(file)
-    make_device(outside / "zero", 5)
-    file.symlink_to(outside / "zero")
+    make_device(outside.with_name("zero"), 5)
+    file.symlink_to(outside.with_name("zero"))
 
 
 def empty_device(file: Path, outside: Path) -> None:
     _remove(file)
-    make_device(outside / "null", 3)
-    file.symlink_to(outside / "null")
+    make_device(outside.with_name("null"), 3)
+    file.symlink_to(outside.with_name("null"))
 
 
 def own_device(file: Path, outside: Path) -> None:
