@@ -8,8 +8,9 @@ from typing import Any, Literal, TypedDict
 
 import pytest
 
-from graftmt.documents import LARGEST_DOCUMENT, check_fields, open_regular, parse_document, read_document, read_limited
+from graftmt.documents import LARGEST_DOCUMENT, check_fields, parse_document, read_document
 from graftmt.errors import GraftError
+from graftmt.reading import open_regular, read_limited
 
 
 class Inner(TypedDict):

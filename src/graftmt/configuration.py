@@ -25,8 +25,9 @@ LONGEST_INTEGER = 128
 
 def load_yaml(path: Path) -> dict[str, Any]:
     """The mapping a YAML file holds."""
-    if not path.is_dir():
-        check_regular(path)
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder where a YAML file was expected.")
+    check_regular(path)
     try:
         value = yaml.safe_load(read_limited(path, LARGEST_TEXT).decode())
     except FileNotFoundError:

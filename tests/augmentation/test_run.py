@@ -364,7 +364,7 @@ def test_unfinished_work_notices_another_text_or_teacher(
 
 
 def test_a_folder_of_something_else_is_left_alone(options: AugmentOptions, corpus: Path) -> None:
-    with pytest.raises(GraftError, match="was not made by `graftmt augment`"):
+    with pytest.raises(GraftError, match="not a corpus"):
         quietly(replace(options, output=corpus, fresh=True))
     assert not corpus.with_name(f"{corpus.name}.work").exists()
 

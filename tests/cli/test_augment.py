@@ -57,5 +57,5 @@ def test_errors_are_one_paragraph(augment: Any, tmp_path: Path, options: list[st
 
 
 def test_help_has_examples(graftmt: Callable[..., Any]) -> None:
-    help_text = graftmt("augment", "--help").stdout
+    help_text = " ".join(graftmt("augment", "--help").stdout.split())
     assert "Example" in help_text and "--spec 1k-bt" in help_text

@@ -205,7 +205,7 @@ def test_a_base_that_is_not_the_demos_stays(tmp_path: Path, corpus: Path, graft_
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["base"]
     (tmp_path / "texts" / "base").mkdir(parents=True)
     (tmp_path / "texts" / "base" / "thesis.txt").write_text("all of it", encoding="utf-8")
-    with pytest.raises(GraftError, match="is not empty and no base"):
+    with pytest.raises(GraftError, match="is not empty and not a base"):
         run_demo(small(tmp_path / "texts", corpus), say=lambda text: None)
 
 
@@ -225,7 +225,7 @@ def test_a_base_that_the_demo_has_elsewhere_may_be_replaced(tmp_path: Path, graf
     check_no_other_base(folder, options)  # the same base: nothing is written
     copy_shipped_base(folder)
     assert (folder / "notes.txt").is_file()
-    with pytest.raises(GraftError, match="other things beside it"):
+    with pytest.raises(GraftError, match="with other things in it"):
         check_no_other_base(folder, replace(options, from_scratch=True))
 
 

@@ -73,7 +73,7 @@ def test_no_number_may_be_negative_endless_or_none(section: type, name: str, hin
         ("validation.lines=-3", "validation: lines is -3; expected at least 1, or 0 for no validation"),
         ("validation.every=0", "validation: every is 0; expected at least 1"),
         ("data.max_length=0", "data: max_length is 0; expected at least 1"),
-        ("subwords.pieces=0", "subwords: pieces is 0; expected at least 1"),
+        ("subwords.pieces=0", "subwords: pieces is 0; expected 1 to"),
         ("stages=[{warmup: -5}]", "warmup is -5; expected a number that is not negative"),
         ("stages=[{clip_norm: -1}]", "clip_norm is -1.0; expected a number that is not negative"),
         ("stages=[{dropout: 1}]", "dropout is 1.0; expected a number from 0 to below 1"),
