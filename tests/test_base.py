@@ -319,3 +319,9 @@ def test_a_field_that_a_later_version_adds_does_not_change_the_fingerprint(monke
     monkeypatch.undo()
     other = ModelConfig(model_dim=16, ffn_dim=16, heads=2, encoder_layers=1, decoder_layers=1, norm="post")
     assert module.fingerprint({}, other, Vocabulary()) != before
+
+
+@pytest.mark.parametrize("name", ["meta", "cpu:7", "cpu:0"])
+def test_devices_that_hold_no_numbers_or_are_no_other_are_refused(name: str) -> None:
+    with pytest.raises(GraftError, match=name):
+        choose_device(name)

@@ -238,7 +238,7 @@ def test_its_state_says_what_the_work_is_and_its_pace_is_shown(translator: Trans
     ("change", "words"),
     [
         ({"output": "in.txt"}, "--input and --output are both"),
-        ({"output": "folder"}, "is a folder"),
+        ({"output": "folder"}, "is no plain file"),
         ({"name": "folder", "text": None}, "is no plain file; leave out"),
         ({"window": 0}, "at least 1 is needed"),
     ],

@@ -251,3 +251,20 @@ def test_lists_of_plain_values_differ_as_wholes() -> None:
     assert differences({"b": 1}, {"a": [], "b": 1}) == []
     assert differences({"a": None}, {"a": []}) == ["a: None then, [] now"]
     assert differences({"a": {"b": 1}}, {"a": 1}) == ["a: {'b': 1} then, 1 now"]
+
+
+@pytest.mark.parametrize(
+    ("override", "name"),
+    [
+        (r'run="a\0b"', "run"),
+        (r'run="\ud800"', "run"),
+        (r'note="\ud800"', "note"),
+        (f"seed=0x{'f' * 5000}", "seed"),
+        (f"minutes=0x{'f' * 5000}", "minutes"),
+        (f"stage.learning_rate=1{'0' * 400}", r"stage\.learning_rate"),
+        (f"stage.steps={'9' * 5000}", r"stage\.steps"),
+    ],
+)
+def test_values_that_nothing_can_be_done_with_are_named(override: str, name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        from_mapping(Options, apply_overrides({"run": "x"}, [override]))

@@ -25,6 +25,7 @@ LAYERS = (
         "partial",
         "workers",
         "options",
+        "reading",
     },
     {"text", "model", "evaluation", "tensor_files"},
     {"base"},

@@ -135,6 +135,7 @@ def damaged(path: Path, *words: str) -> None:
         {"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16, 32]}},
         {"a": {"dtype": "F32", "shape": [4]}},
         {"a": [4]},
+        {"a\u001b[31m": entry([4], 0, 16)},
         {"a": None},
         {},
         [],

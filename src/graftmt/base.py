@@ -19,15 +19,14 @@ import torch
 from torch import Tensor
 
 from graftmt.configuration import from_mapping, to_mapping
-from graftmt.documents import check_fields, read_document
+from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
 from graftmt.files import atomic_folder, write_json, write_text
-from graftmt.model import ModelConfig, Transformer, parameter_shapes
+from graftmt.model import ModelConfig, Transformer, load_tensors, parameter_shapes
 from graftmt.places import BASE, check_place
 from graftmt.tensor_files import hash_tensors, open_tensors, write_tensors
 from graftmt.text import BaseText, CodePlacement, check_language_names, languages_of
-from graftmt.text.layout import SIDES
-from graftmt.text.stored import StoredText, TextDocument, check_base_text, describe, files_to_store
+from graftmt.text.stored import StoredText, TextDocument, check_against, check_base_text, describe, files_to_store, text_fields
 
 FORMAT = 1
 """Raised when the folder's meaning changes; a reader refuses a newer one and keeps reading the older ones."""
@@ -130,7 +129,8 @@ class Base:
                 f"{folder}: {', '.join([TENSORS, *files])} and {DOCUMENT} do not have the fingerprint "
                 f"{document['fingerprint'][:16]}… of {DOCUMENT}; the base was changed or damaged. Restore it from a copy."
             )
-        tokenizer = _checked_text(stored.base_text(files, str(folder)), document, config, folder)
+        tokenizer = stored.base_text(files, str(folder))
+        check_against(tokenizer, document, config.padding_id, str(folder))
         with torch.device("meta"):
             model = _build(config, tokenizer)
         load_tensors(model, tensors, str(folder))
@@ -151,7 +151,7 @@ class Base:
             "format": FORMAT,
             "fingerprint": mark,
             "languages": list(self.languages),
-            **_text_fields(self.tokenizer),
+            **text_fields(self.tokenizer),
             **describe(self.tokenizer),
             "parameters": sum(tensor.numel() for tensor in tensors.values()),
             "dtype": dtype,
@@ -181,33 +181,13 @@ def _build(config: ModelConfig, text: BaseText) -> Transformer:
     )
 
 
-def _text_fields(text: BaseText) -> dict[str, Any]:
-    """What base.json says of any text."""
-    rows, target_rows = (len(text.side(side)) for side in SIDES)
-    fields: dict[str, Any] = {"code_placement": text.layout.placement("target"), "rows": rows}
-    return fields if target_rows == rows else {**fields, "target_rows": target_rows}
-
-
-def _checked_text(text: BaseText, document: Mapping[str, Any], config: ModelConfig, folder: Path) -> BaseText:
-    """The text that was read, where it is the one that base.json speaks of."""
-    found = {"languages": list(languages_of(text)), **_text_fields(text), "padding_id": text.side("source").padding_id}
-    said = {**{key: document.get(key) for key in found}, "padding_id": config.padding_id}
-    for key, value in found.items():
-        if said[key] != value:
-            raise CheckpointError(
-                f"{folder}: {DOCUMENT} says that {key} is {said[key]}, and its text says {value}; the files are not of "
-                "one base. Restore the folder from a copy."
-            )
-    return text
-
-
 def read_base_text(folder: Path) -> BaseText:
     """The text of a stored base alone; its fingerprint is not looked at."""
     document = read_base_document(folder)
     stored = StoredText.of(document, document["languages"])
-    return _checked_text(
-        stored.base_text(stored.read_files(folder), str(folder)), document, architecture_of(document, folder), folder
-    )
+    text = stored.base_text(stored.read_files(folder), str(folder))
+    check_against(text, document, architecture_of(document, folder).padding_id, str(folder))
+    return text
 
 
 def check_base_place(folder: Path) -> None:
@@ -265,10 +245,11 @@ def architecture_of(document: Mapping[str, Any], folder: Path) -> ModelConfig:
         config = from_mapping(ModelConfig, document["architecture"], "architecture")
         if config.padding_id >= document["rows"]:
             raise ConfigError(f"architecture: padding_id is {config.padding_id}, and there are {document['rows']} rows.")
+        if config.embeddings == "tied" and "target_rows" in document:
+            raise ConfigError("architecture: embeddings are tied, and there are target_rows.")
     except ConfigError as error:
-        raise CheckpointError(
-            f"{folder}/base.json is damaged ({str(error).rstrip('.')}). Restore the folder from a copy."
-        ) from None
+        reason = str(error)[:LONGEST_MESSAGE].rstrip(".")
+        raise CheckpointError(f"{folder}/base.json is damaged ({reason}). Restore the folder from a copy.") from None
     return config
 
 
@@ -315,26 +296,6 @@ def named_dtype(name: str) -> torch.dtype:
 def parameters(model: Transformer) -> dict[str, Tensor]:
     """What is stored of a model: each parameter once, tied ones under their first name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
-
-
-def load_tensors(model: Transformer, tensors: Mapping[str, Tensor], where: str) -> None:
-    """Gives the model these tensors, in place of its own; names and shapes must agree exactly."""
-    expected = dict(model.named_parameters())
-    wrong = sorted(expected.keys() ^ tensors.keys())
-    if wrong:
-        raise CheckpointError(f"{where}: tensors missing or not expected: {', '.join(wrong[:5])}{' …' * (len(wrong) > 5)}")
-    for name, parameter in expected.items():
-        if parameter.shape != tensors[name].shape:
-            raise CheckpointError(
-                f"{where}: tensor {name} has shape {tuple(tensors[name].shape)}; "
-                f"the architecture says {tuple(parameter.shape)}."
-            )
-    # Modules that share a parameter (tied embeddings) keep sharing the new one.
-    replaced = {id(parameter): torch.nn.Parameter(tensors[name]) for name, parameter in expected.items()}
-    for module in model.modules():
-        for name, own in list(module._parameters.items()):
-            if own is not None:
-                module._parameters[name] = replaced[id(own)]
 
 
 def fingerprint(tensors: Mapping[str, Tensor], config: ModelConfig, tokenizer: BaseText) -> str:

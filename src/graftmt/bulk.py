@@ -144,12 +144,12 @@ def translate_file(translator: Translator, job: FileJob) -> FileResult:
 
 def check_output(job: FileJob) -> Path:
     """Where the output really is: a link is followed, for it is the file behind it that gets replaced."""
-    check_file(job.output)
     output = job.output.resolve()
     if output.exists() and not output.is_file():
         raise ConfigError(
             f"--output {job.output} is no plain file, which is needed to go on after a kill; leave out both for pipes."
         )
+    check_file(job.output)
     if output == job.input.resolve():
         raise ConfigError(f"--input and --output are both {job.output}; write to another file.")
     compressed(b"", output)  # says now rather than at the first window what is not installed

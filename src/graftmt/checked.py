@@ -14,6 +14,7 @@ from typing import Any
 
 from graftmt.errors import DataError
 from graftmt.files import read_json, write_text
+from graftmt.reading import open_regular
 
 KEY = "checksum"
 FILE = "checksums.json"
@@ -23,10 +24,21 @@ BLOCK = 1 << 20
 def file_checksum(path: Path) -> str:
     """Of all its bytes."""
     value = 0
-    with path.open("rb") as handle:
+    with open_regular(path) as handle:
         while block := handle.read(BLOCK):
             value = zlib.crc32(block, value)
     return as_text(value)
+
+
+def file_mark(path: Path) -> str:
+    """The size of a file and its checksum."""
+    return f"{path.stat().st_size}-{file_checksum(path)}"
+
+
+def has_mark(path: Path, mark: str) -> bool:
+    """Whether a file is as it was when it had this mark; one of another size is not read."""
+    size, _, checksum = mark.rpartition("-")
+    return str(path.stat().st_size) == (size or str(path.stat().st_size)) and file_checksum(path) == checksum
 
 
 def as_text(value: int) -> str:
@@ -56,7 +68,7 @@ def _checksum(value: dict[str, Any]) -> str:
 def write_checksums(folder: Path) -> None:
     """checksums.json: those of all files that are in the folder now."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != FILE)
-    write_checked_json(folder / FILE, {path.name: file_checksum(path) for path in files})
+    write_checked_json(folder / FILE, {path.name: file_mark(path) for path in files})
 
 
 def check_files(folder: Path, what: str) -> None:
@@ -66,8 +78,8 @@ def check_files(folder: Path, what: str) -> None:
     for name, stored in read_checked_json(folder / FILE, what).items():
         path = folder / name
         try:
-            found = file_checksum(path)
+            sound = isinstance(stored, str) and has_mark(path, stored)
         except OSError as error:
             raise DataError(f"{what}: {path} cannot be read ({error.strerror}).") from None
-        if found != stored:
+        if not sound:
             raise DataError(f"{what}: {path} is truncated or damaged (its content does not have its checksum).")

@@ -15,14 +15,20 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 import yaml
 
 from graftmt.errors import ConfigError, nearest
+from graftmt.files import check_regular
+from graftmt.reading import LARGEST_TEXT, read_limited
 
 T = TypeVar("T")
+LONGEST_INTEGER = 128
+"""Bits. Larger ones cannot be meant, nor become a float, nor be shown."""
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
     """The mapping a YAML file holds."""
+    if not path.is_dir():
+        check_regular(path)
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.safe_load(read_limited(path, LARGEST_TEXT).decode())
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration file {path}; check the path.") from None
     except IsADirectoryError:
@@ -140,7 +146,13 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
-    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
+    if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
+        raise ConfigError(f"{where} is a number of {value.bit_length():,} bits; expected a smaller one.")
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ConfigError(f"{where} is {value!r}, which is no text: it has half of a surrogate pair.")
+    if hint is Path and isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"{where} is {value!r}; a path cannot have a NUL.")
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is float and isinstance(value, str):
         # YAML 1.1 reads 5e-4 as text; people write it everywhere.

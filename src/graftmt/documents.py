@@ -1,52 +1,23 @@
-"""Files that anyone may have made, such as those of a base or a pack: opened only where they are files, read up to a
-limit, and JSON whose fields are checked against their declared types. Layer 0."""
+"""JSON documents that anyone may have made, such as those of a base or a pack, with fields checked against their declared
+types. Layer 0."""
 
 from __future__ import annotations
 
-import errno
-import io
-import os
 import reprlib
-import stat
 import types
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from graftmt.errors import CheckpointError, GraftError
 from graftmt.files import parse_json
+from graftmt.reading import LARGEST_TEXT, read_limited
 
-LARGEST_DOCUMENT = 8 * 2**20
-"""Bytes of a JSON document. The longest that graftmt has written has a hundredth of it."""
+LARGEST_DOCUMENT = LARGEST_TEXT
 MOST_VALUES = 400_000
 """In a JSON document, counted by its commas and brackets: each becomes an object of some 60 bytes."""
+LONGEST_MESSAGE = 1_000
+"""Characters that are shown of an error which may repeat a text from a document."""
 _LARGEST_INTEGER = 2**63
-
-
-def open_regular(path: Path) -> io.BufferedReader:
-    """Opens a file to read. A folder, a pipe or a device is an OSError, and is not waited for."""
-    _check_regular(path, os.stat(path))
-    handle = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-    try:
-        _check_regular(path, os.fstat(handle.fileno()))  # it may have been replaced in between
-    except OSError:
-        handle.close()
-        raise
-    return handle
-
-
-def _check_regular(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is no regular file", str(path))
-
-
-def read_limited(path: Path, limit: int) -> bytes:
-    """All bytes of a regular file; more than `limit` are a ValueError, before they are read."""
-    with open_regular(path) as handle:
-        size = os.fstat(handle.fileno()).st_size
-        content = b"" if size > limit else handle.read(limit + 1)
-    if size > limit or len(content) > limit:
-        raise ValueError(f"it has more than {limit:,} bytes")
-    return content
 
 
 def read_document(path: Path, what: str) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from graftmt.errors import GraftError
-from graftmt.folders import check_watched, could_not_write, followed, make_folder, watched
+from graftmt.folders import check_watched, could_not_write, make_folder, place_of, watched
+from graftmt.reading import check_regular_or_new, read_limited
 
 LEFT = re.compile(r"\.(.+)\.(?:\d+|[a-z0-9_]{8})\.tmp")
 """What a process that was killed may leave of what was to have the name in the middle."""
@@ -32,7 +33,7 @@ def atomic_file(path: Path, *, tidy: bool = True) -> Iterator[Path]:
     listing of the folder.
     """
     make_folder(path.parent)
-    path = followed(path)
+    path = place_of(path)
     with ExitStack() as stack:
         try:
             if tidy:
@@ -50,7 +51,7 @@ def atomic_file(path: Path, *, tidy: bool = True) -> Iterator[Path]:
 def atomic_folder(path: Path, *, unless: str | None = None) -> Iterator[Path]:
     """The same for a folder: the new one replaces the old one whole; `unless` that has a file of this name, and stays."""
     make_folder(path.parent)
-    path = followed(path)
+    path = place_of(path)
     with ExitStack() as stack:
         try:
             remove_left(path)
@@ -229,6 +230,7 @@ def exclusive(folder: Path, what: str, *, stays: bool = False) -> Iterator[None]
 
 def _opened(path: Path, mode: str) -> IO[Any]:
     try:
+        check_regular_or_new(path)
         return path.open(mode)
     except OSError as error:
         raise could_not_write(path, error) from error
@@ -252,6 +254,25 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
         yield True  # as of `exclusive`, the lock goes with the file handle
 
 
+def kind_of_path(path: Path) -> str:
+    """What lies there in place of a file, for an error message."""
+    if path.is_dir():
+        return "a folder"
+    if path.is_fifo():
+        return "a named pipe"
+    if path.is_socket():
+        return "a socket"
+    if path.is_char_device() or path.is_block_device():
+        return "a device"
+    return "a link to something that is not there" if path.is_symlink() else "no file"
+
+
+def check_regular(path: Path) -> None:
+    """A pipe or a device may have no end, and cannot be read twice: an error, before it is opened."""
+    if os.path.lexists(path) and not path.is_file():
+        raise GraftError(f"{path} is {kind_of_path(path)}; a file was expected, give one.")
+
+
 def write_text(path: Path, text: str, *, tidy: bool = True) -> None:
     with atomic_file(path, tidy=tidy) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -263,8 +284,10 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
     """A JSON object, or an error that says which file is missing or damaged; `what` names it for a person."""
+    if not path.is_dir():
+        check_regular(path)
     try:
-        value = parse_json(path.read_bytes())
+        value = parse_json(read_limited(path, LARGEST_JSON))
     except FileNotFoundError:
         raise GraftError(f"{what}: there is no file {path}; check the path.") from None
     except ValueError as error:
@@ -276,12 +299,18 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     return value
 
 
+LARGEST_JSON = 32 * 2**20
+"""Bytes of a file of ours: work, results, alignments."""
+MOST_VALUES = 2_000_000
+"""In one JSON text, counted by commas and brackets."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse_json(content: bytes) -> Any:
     """The value of a JSON text from anywhere. Whatever is wrong with it is a ValueError with a short message."""
     try:
+        if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:
+            raise ValueError(f"more than {MOST_VALUES:,} values")
         value = json.loads(content)
         if _SURROGATE.search(content):  # half of a character: Python reads it, and fails wherever it is written
             json.dumps(value, ensure_ascii=False).encode()

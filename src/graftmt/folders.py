@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,7 +29,7 @@ def could_not_write(path: Path, error: OSError) -> GraftError:
 def make_folder(folder: Path) -> None:
     """Makes the folder, and those that it is in, unless it exists."""
     check_watched(folder)
-    folder = followed(folder)
+    folder = place_of(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -54,6 +55,28 @@ def followed(path: Path) -> Path:
     if not real.parent.is_dir():
         raise GraftError(f"{path} is a link to {real}, and there is no folder {real.parent}; make that, or remove the link.")
     return real
+
+
+def check_replaceable(path: Path) -> None:
+    """An error if something is there that no file or folder may take the place of: a device, a pipe or a socket.
+
+    A rename would replace it: with the rights of root, `-o /dev/null` would leave the machine without its device.
+    """
+    with suppress(OSError):
+        mode = os.lstat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+            raise GraftError(f"{path} is a device, a pipe or a socket, no plain file, and stays; choose another name.")
+
+
+def place_of(path: Path) -> Path:
+    """Where a file of this name is written: where a link leads, but for links in a folder that this process works in.
+
+    Those are not ours, and may lead anywhere; what is written takes their place.
+    """
+    place = Path(os.path.abspath(path))
+    found = path if any(folder in place.parents for folder, _ in _watched) else followed(path)
+    check_replaceable(found)
+    return found
 
 
 _watched: list[tuple[Path, int]] = []

@@ -21,7 +21,8 @@ from graftmt.checked import BLOCK, as_text, file_checksum, read_checked_json, wr
 from graftmt.configuration import check_numbers, differences, from_mapping, to_mapping, zero_or_more
 from graftmt.errors import GraftError
 from graftmt.files import remove_left
-from graftmt.folders import could_not_write, make_folder
+from graftmt.folders import could_not_write, make_folder, place_of
+from graftmt.reading import open_regular
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,8 @@ class PartialFile:
     def begin(self, *, fresh: bool = False) -> Iterator[Position]:
         """Where to go on; `fresh` forgets what there is. Unless it is `finished`, `append` each piece, then `finish`."""
         make_folder(self.path.parent)
+        for path in (self.path, self.partial, self.state):
+            place_of(path)  # which refuses what may not be replaced
         with self._opened() as self.handle:
             self._lock()
             remove_left(self.state)
@@ -215,7 +218,7 @@ class PartialFile:
     def _sound(self, stored: Stored) -> Position:
         """The last position up to which all bytes are as they were written."""
         sound, read, checksum = Position(replaces=stored.position.replaces), 0, 0
-        with self.partial.open("rb") as handle:
+        with open_regular(self.partial) as handle:
             for mark in sorted((*stored.marks, stored.position), key=lambda mark: mark.written):
                 while read < mark.written and (block := handle.read(min(BLOCK, mark.written - read))):
                     read, checksum = read + len(block), zlib.crc32(block, checksum)

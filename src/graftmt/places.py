@@ -18,7 +18,8 @@ import yaml
 
 from graftmt.errors import DataError, GraftError, first_few
 from graftmt.files import LEFT, read_json, write_json
-from graftmt.folders import followed
+from graftmt.folders import check_replaceable, followed
+from graftmt.reading import LARGEST_TEXT, read_limited
 
 
 class PlaceError(DataError):
@@ -40,6 +41,7 @@ class Kind:
 def check_place(folder: Path, kind: Kind) -> None:
     """Refuses to write a folder of this kind in a base or a pack, or over anything that is not of this kind."""
     real = followed(folder)
+    check_replaceable(real)
     check_outside_models(real, itself=kind is FILES)
     if not real.exists():
         check_writable(real)
@@ -67,6 +69,7 @@ def check_place(folder: Path, kind: Kind) -> None:
 def check_file(path: Path) -> None:
     """The same for a single file."""
     real = followed(path)
+    check_replaceable(real)
     check_outside_models(real)
     if real.is_dir():
         raise PlaceError(f"{path} is a folder, and a file is to be written; choose another name.")
@@ -209,7 +212,7 @@ def _makes(folder: Path) -> str | None:
 def _written_config(path: Path) -> dict[str, Any] | None:
     """The configuration, if graftmt wrote it: every key is there, and all is laid out as YAML is by a program."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_limited(path, LARGEST_TEXT).decode()
         found = yaml.safe_load(text)
         written = yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
     except (OSError, ValueError, RecursionError, yaml.YAMLError):

@@ -7,6 +7,7 @@ is read. Then each tensor is copied into memory of its own: nothing that later h
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,8 +20,9 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from graftmt.documents import LARGEST_DOCUMENT, check_fields, open_regular, parse_document
+from graftmt.documents import LARGEST_DOCUMENT, check_fields, parse_document
 from graftmt.errors import CheckpointError, first_few
+from graftmt.reading import open_regular
 
 KINDS = {
     "F64": torch.float64,
@@ -121,7 +123,7 @@ class TensorFile:
         end = 0
         for name in sorted(tensors, key=lambda name: (tensors[name].start, tensors[name].end)):
             if tensors[name].start != end:
-                self._damaged(f"{name} begins at byte {tensors[name].start:,}, not {end:,}")
+                self._damaged(f"{name[:80]} begins at byte {tensors[name].start:,}, not {end:,}")
             end = tensors[name].end
         if end != size - 8 - length:
             self._damaged(f"its header speaks of {end:,} bytes, and it has {size - 8 - length:,}")
@@ -133,7 +135,12 @@ class TensorFile:
         return bytes(content)
 
     def _read_tensor(self, stored: Stored) -> Tensor:
-        tensor = torch.empty(stored.shape, dtype=stored.dtype)
+        size = stored.end - stored.start
+        if size < _READ:
+            tensor = torch.empty(stored.shape, dtype=stored.dtype)
+        else:  # pages of its own, which go back to the system where the tensor is only converted; malloc would keep holes
+            pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            tensor = torch.frombuffer(pages, dtype=stored.dtype).view(stored.shape)
         self._fill(bytes_of(tensor))
         return tensor
 
@@ -154,6 +161,8 @@ class TensorFile:
 
 def _stored(name: str, entry: Any) -> Stored:
     """One entry of a header, or a ValueError."""
+    if not name.isprintable():  # it is shown in errors
+        raise ValueError(f"{name[:80]!r} cannot be the name of a tensor")
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str) or entry["dtype"] not in KINDS:
         raise ValueError(f"the entry of {name[:80]!r} is not one of a tensor")
     for key in ("shape", "data_offsets"):

@@ -129,11 +129,15 @@ def test_a_damaged_checkpoint_is_named_with_the_way_to_go_on(options: AddOptions
     first = add(options, base, overrides=(*options.overrides, "checkpoint_every=2"))
     checkpoints = sorted((options.run / "checkpoints").glob("stage1-step*"))
     damage(checkpoints[1] / "state.json")
-    with pytest.raises(
-        CheckpointError, match=rf"before it, {checkpoints[0].name}, .* delete \S+{checkpoints[1].name} and give"
-    ):
+    with pytest.raises(CheckpointError, match=rf"Restore \S+{checkpoints[1].name} from a copy"):
         check_earlier_run(first.config)
+    said: list[str] = []
+    again = add_language(replace(options, overrides=(*options.overrides, "checkpoint_every=2")), said.append, base)
+    assert any(f"{checkpoints[1].name}/state.json" in line for line in said)
+    assert f"going on from {checkpoints[0].name}" in said
+    assert again.pack is not None and first.pack is not None and again.pack.fingerprint == first.pack.fingerprint
     damage(checkpoints[0] / "state.json")
+    damage(checkpoints[1] / "state.json")
     with pytest.raises(CheckpointError, match=r"from a copy, or use another folder \(--run FOLDER\), or --fresh"):
         add(options, base, overrides=(*options.overrides, "checkpoint_every=2"))
 
@@ -183,6 +187,7 @@ def test_a_run_begun_on_another_base_or_pack_is_refused_with_what_differs(
     document = json.loads(state.read_text(encoding="utf-8"))
     del document["marks"]  # as earlier versions wrote it
     state.write_text(json.dumps(document), encoding="utf-8")
+    (state.parent / "checksums.json").unlink()
     add(options, base, steps=1)
     with pytest.raises(ConfigError, match="was begun with other text or another base or pack to continue or recipe than is"):
         add(options, another, steps=1)

@@ -77,6 +77,18 @@ def test_translated_lines_stand_beside_the_text_they_are_of(options: AugmentOpti
     assert not options.work.exists()
 
 
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_another_split_of_unequal_lengths_is_named_before_anything_is_translated(
+    options: AugmentOptions, corpus: Path, tmp_path: Path, split: str
+) -> None:
+    copy = Path(shutil.copytree(corpus, tmp_path / "copy"))
+    path = copy / f"{split}.fr.txt"
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+    with pytest.raises(DataError, match=rf"{split}\.fr\.txt"):
+        quietly(replace(options, train=(str(copy),)))
+    assert not options.output.exists() and not options.work.exists()
+
+
 def test_the_folder_says_how_it_was_made(options: AugmentOptions) -> None:
     quietly(options)
     document = json.loads((options.output / "corpus.json").read_text(encoding="utf-8"))

@@ -292,7 +292,7 @@ def test_interrupted_it_goes_on_where_it_was(start_graftmt, graftmt, graft_base,
 def continued(graftmt, grafted, graft_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """`continued(…)`: a pack that is there already, trained on."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(grafted.el, "runs/el-source/pack")
+    shutil.copytree(grafted.el.parent, "runs/el-source")
     command = ("add", "el", "-b", str(grafted.base), "--train", str(graft_corpus), *QUICK)
     return lambda *options: graftmt(*command, "--continue", "runs/el-source/pack", *options)
 

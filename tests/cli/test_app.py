@@ -151,3 +151,55 @@ def test_that_is_settled_before_torch_is_imported() -> None:
     """Which reads it only once."""
     program = "import sys, graftmt.cli.app; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "config.yaml", "--minutes"],
+        ["translate", "-b", "x", "-s", "en", "-t", "fr", "--length-penalty"],
+        ["prepare", "stats", "x", "--temperature"],
+        ["prepare", "clean", "x", "-o", "y", "--max-ratio"],
+        ["prepare", "tsv", "x", "-o", "y", "--max-ratio"],
+    ],
+    ids=lambda arguments: arguments[-1],
+)
+def test_numbers_that_are_none_are_refused(graftmt, arguments: list[str], value: str) -> None:
+    result = graftmt(*arguments[:-1], f"{arguments[-1]}={value}")
+    assert result.code == 2
+    assert arguments[-1] in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["tran\x1b[31mslate"], ["inspect", "--\x1b[31m"], ["inspect", "a", "b\x1b[31m", "c\u202e"]]
+)
+def test_what_was_typed_comes_back_without_control_characters(graftmt, arguments: list[str]) -> None:
+    result = graftmt(*arguments)
+    assert result.code == 2
+    assert "\\x1b[31m" in result.stderr
+    assert not set(result.stderr) & set("\x1b\u202e")
+
+
+def test_an_error_message_commands_no_terminal(graftmt) -> None:
+    result = graftmt("inspect", "no\x1b[31mwhere\x07\u202e")
+    assert (result.code, result.stdout) == (1, "")
+    assert "no\\x1b[31mwhere\\x07\\u202e" in result.stderr
+    assert not set(result.stderr) & set("\x1b\x07\u202e")
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("Unable to allocate 32.0 GiB"), RuntimeError("DefaultCPUAllocator: can't allocate memory: x")]
+)
+def test_memory_that_is_not_there_is_an_error_and_bugs_are_not_hidden(
+    graftmt, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("graftmt.cli.inspect.describe", fail)
+    result = graftmt("inspect", "x")
+    assert result.code == 1 and "out of memory" in result.stderr and "Traceback" not in result.stderr
+    error = RuntimeError("a bug")
+    with pytest.raises(RuntimeError, match="a bug"):
+        graftmt("inspect", "x")

@@ -31,6 +31,27 @@ def test_a_base_is_described(graftmt, toy_base: Path) -> None:
     assert "en, xa, xb, xc" in shown.stdout
 
 
+@pytest.mark.parametrize("name", ["[/x]", "[red]", ":smile:", "a\\[b"])
+@pytest.mark.parametrize("kind", ["base", "missing"])
+def test_names_are_no_markup(graftmt, toy_base: Path, tmp_path: Path, name: str, kind: str) -> None:
+    folder = tmp_path / name
+    if kind == "base":
+        shutil.copytree(toy_base, folder)
+    result = graftmt("inspect", str(folder))
+    assert result.code == (0 if kind == "base" else 1)
+    assert name in result.stdout + result.stderr
+
+
+def test_a_card_commands_no_terminal(graftmt, base_copy: Path) -> None:
+    document = json.loads((base_copy / "base.json").read_text(encoding="utf-8"))
+    document["card"] = {"note\x1b[31m": "\x1b]0;title\x07 \u202eabc", "list": ["\x9b2J"]}
+    (base_copy / "base.json").write_text(json.dumps(document), encoding="utf-8")
+    result = graftmt("inspect", str(base_copy))
+    assert result.code == 0, result.stderr
+    assert "\\x1b[31m" in result.stdout and "\\u202eabc" in result.stdout and "\\x9b2J" in result.stdout
+    assert not set(result.stdout) & set("\x1b\x07\x9b\u202e")
+
+
 def test_a_run_is_described(graftmt, toy_run: Path) -> None:
     facts = json.loads(graftmt("inspect", str(toy_run), "--json").stdout)
     assert facts["kind"] == "run"

@@ -329,7 +329,7 @@ def test_a_folder_that_is_no_corpus_is_not_replaced(graftmt, tmp_path: Path) -> 
     write(tmp_path / "other" / "notes.md", "mine\n")
     result = graftmt("prepare", "moses", str(tmp_path / "in"), "-o", str(tmp_path / "other"))
     assert result.code == 1
-    assert "is not replaced" in result.stderr
+    assert "not a corpus (notes.md), and stays as it is" in result.stderr
     assert (tmp_path / "other" / "notes.md").read_text() == "mine\n"
 
 
@@ -339,9 +339,9 @@ def test_a_folder_that_is_no_corpus_is_not_replaced(graftmt, tmp_path: Path) -> 
         ({}, ["moses", "in"], "holds what is to be read"),
         ({"in/extra.tsv": "en\tfr\na\tb\n"}, ["tsv", "in/extra.tsv"], "holds what is to be read"),
         ({"in/deep/extra.tsv": "en\tfr\na\tb\n"}, ["tsv", "in/deep/extra.tsv"], "holds what is to be read"),
-        ({"in/notes.md": "mine", "t.tsv": "en\tfr\na\tb\n"}, ["tsv", "t.tsv"], "more than a corpus made here (notes.md)"),
-        ({"in/raw/x": "mine", "t.tsv": "en\tfr\na\tb\n"}, ["tsv", "t.tsv"], "more than a corpus made here (raw)"),
-        ({"in/mine.en.txt": "mine", "t.tsv": "en\tfr\na\tb\n"}, ["tsv", "t.tsv"], "made here (mine.en.txt)"),
+        ({"in/notes.md": "mine", "t.tsv": "en\tfr\na\tb\n"}, ["tsv", "t.tsv"], "with other things in it (notes.md)"),
+        ({"in/raw/x": "mine", "t.tsv": "en\tfr\na\tb\n"}, ["tsv", "t.tsv"], "with other things in it (raw)"),
+        ({"in/mine.en.txt": "mine", "t.tsv": "en\tfr\na\tb\n"}, ["tsv", "t.tsv"], "things in it (mine.en.txt)"),
     ],
 )
 def test_no_reader_replaces_its_input_or_anything_but_a_corpus(

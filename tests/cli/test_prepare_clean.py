@@ -115,7 +115,7 @@ def test_the_output_replaces_nothing_but_a_corpus(corpus: Path, tmp_path: Path) 
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("years of work", encoding="utf-8")
-    with pytest.raises(DataError, match="is not replaced"):
+    with pytest.raises(DataError, match=r"not a corpus \(thesis\.txt\), and stays as it is"):
         run(corpus, "-o", other)
     run(corpus, "-o", tmp_path / "clean")
     run(corpus, "-o", tmp_path / "clean", "--no-language-id")
@@ -128,7 +128,7 @@ def test_a_corpus_that_holds_the_input_or_something_else_stays(corpus: Path, tmp
     shutil.copytree(corpus, both / "raw")
     with pytest.raises(DataError, match="holds what is to be read"):
         run(both / "raw", "-o", both)
-    with pytest.raises(DataError, match=r"more than a corpus made here \(raw\)"):
+    with pytest.raises(DataError, match=r"with other things in it \(raw\)"):
         run(corpus, "-o", both)
     shutil.rmtree(both / "raw")
     (both / "el.txt").write_text("text\n", encoding="utf-8")

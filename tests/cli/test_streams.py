@@ -16,7 +16,8 @@ import graftmt as package
 # One process, which imports everything once; each case is a fork of it.
 CASES = """
 import json, os, sys
-import torch
+import rich.console, rich.table
+import graftmt.adding.run, graftmt.adding.verification, graftmt.assessment.run, graftmt.bulk, graftmt.experiments.planning
 from graftmt.cli.app import main
 
 def run(arguments, closed):
@@ -51,13 +52,21 @@ def exit_codes(tmp_path: Path) -> Any:
         path.write_text(json.dumps(cases), encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-c", CASES, str(path)]
-        subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=300, stdin=subprocess.DEVNULL)
+        subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=900, stdin=subprocess.DEVNULL)
         found: list[int] = json.loads(path.read_text(encoding="utf-8"))
         return found
 
     return run
 
 
+def test_a_closed_stream_for_translate_and_inspect(exit_codes: Any, grafted: Any) -> None:
+    translate = ["translate", "-b", str(grafted.base), "-s", "en", "-t", "fr", "--beam", "1", "--device", "cpu"]
+    inspect = ["inspect", str(grafted.base)]
+    cases = [(command, closed) for command in (translate, inspect) for closed in ([0], [1], [2], [0, 1, 2])]
+    assert exit_codes(cases) == [1, 0, 0, 1, 0, 1, 0, 1]
+
+
+@pytest.mark.slow
 def test_closed_streams(exit_codes: Any, grafted: Any, graft_corpus: Path, tmp_path: Path) -> None:
     base, corpus = str(grafted.base), str(graft_corpus)
     text = str(graft_corpus / "test.en.txt")

@@ -268,6 +268,8 @@ def test_whatever_byte_changes_a_pack_is_refused_or_the_same(
         ({"recipe": "embed + dec-last-layer + enc-adapters-first(4)"}, "lacks tensors"),
         ({"recipe": RECIPE + " + code:learned:fr"}, "changed or damaged"),
         ({"recipe": "embed + dec-lst-layer"}, "dec-lst-layer"),
+        ({"recipe": "embed + \u001b[31m"}, "recipe"),
+        ({"bytes": None}, "bytes missing"),
         ({"side": "source"}, "source pack"),
         ({"side": "middle"}, "side is 'middle'"),
         ({"side": ["source"]}, "side"),

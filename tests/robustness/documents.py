@@ -14,6 +14,8 @@ Place = tuple[Any, ...]
 """Keys and indexes that lead to a node."""
 RAW = "@@raw@@"
 """Stands for a text that is no value of Python's, until the document is written."""
+EVIL = "@@evil@@"
+"""Stands for an absolute path that nothing may be written to."""
 DEEP = 100_000
 
 NUMBERS = (
@@ -35,7 +37,7 @@ NUMBERS = (
     *("18446744073709551616", "200000000", "1" + "0" * 30, "9" * 5000, "-" + "9" * 5000),
 )
 TEXTS = (
-    *('""', '" "', '"x"', '"../../evil"', '"/evil"', '".."', '"."', '"a/b"', '"~"', '"el"', '"en"', '"cpu"', '"null"'),
+    *('""', '" "', '"x"', '"../../evil"', f'"{EVIL}"', '".."', '"."', '"a/b"', '"~"', '"el"', '"en"', '"cpu"', '"null"'),
     *('"\\ud800"', '"\\udfff\\ud800"', '"\\u0000"', '"\\u001b[31mred"', '"a\\nb"', '"[/x]"', '"[bold]"', '"%s{0}{x}"'),
     *('"embed + enc-adapters-all(99999999999)"', '"embed + non-tied + dec-adapters-all(8)"', '"' + "x" * 100_000 + '"'),
     '"' + "0123456789abcdef" * 4 + '"',
@@ -167,7 +169,7 @@ def change(chance: Random, document: Any, evil: str) -> tuple[str, Any, str]:
     if kind == "add":
         extra = {"unknown": RAW} if isinstance(parent, dict) else RAW
         parent.update(extra) if isinstance(parent, dict) else parent.append(extra)
-        return f"one more beside {name}", document, chance.choice(OTHERS[:10] + NUMBERS + TEXTS)
+        return f"one more beside {name}", document, chance.choice(OTHERS[:10] + NUMBERS + TEXTS).replace(EVIL, evil)
     if kind == "twice" and isinstance(parent, list):
         parent.append(copy.deepcopy(parent[key]))
         return f"{name} twice", document, ""
@@ -189,7 +191,7 @@ def change(chance: Random, document: Any, evil: str) -> tuple[str, Any, str]:
     if kind == "wrap":
         parent[key] = chance.choice(([parent[key]], {"value": parent[key]}, [parent[key], parent[key]]))
         return f"{name} wrapped", document, ""
-    raw = chance.choice(chance.choice((NUMBERS, TEXTS, OTHERS))).replace("/evil", evil)
+    raw = chance.choice(chance.choice((NUMBERS, TEXTS, OTHERS))).replace(EVIL, evil)
     parent[key] = RAW
     return f"{name} ← {_short(raw)}", document, raw
 

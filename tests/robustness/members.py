@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -33,23 +34,36 @@ def filled_folder(file: Path, outside: Path) -> None:
     (file / file.name).write_bytes(b"x")
 
 
+def make_device(path: Path, minor: int) -> None:
+    """A device node of our own, as /dev/null (3) or /dev/zero (5) are; without the rights for that, a pipe.
+
+    Never the machine's own: a fault that attacks are to find could replace it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(path):
+        return
+    try:
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, minor))
+    except OSError:
+        os.mkfifo(path)
+
+
 def endless_device(file: Path, outside: Path) -> None:
     _remove(file)
-    file.symlink_to("/dev/zero")
+    make_device(outside.with_name("zero"), 5)
+    file.symlink_to(outside.with_name("zero"))
 
 
 def empty_device(file: Path, outside: Path) -> None:
     _remove(file)
-    file.symlink_to("/dev/null")
+    make_device(outside.with_name("null"), 3)
+    file.symlink_to(outside.with_name("null"))
 
 
 def own_device(file: Path, outside: Path) -> None:
-    """A device node, where we may make one."""
+    """A device node in place of the file."""
     _remove(file)
-    try:
-        os.mknod(file, 0o666 | 0o020000, os.makedev(1, 5))  # as /dev/zero
-    except OSError:
-        file.symlink_to("/dev/zero")
+    make_device(file, 5)
 
 
 def telephone(file: Path, outside: Path) -> None:

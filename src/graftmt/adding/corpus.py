@@ -20,6 +20,7 @@ from graftmt.data.corpus import check_equal_lengths, find_files, segmented
 from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import atomic_folder, read_json, write_json
+from graftmt.reading import open_regular
 from graftmt.text.languages import check_language_names
 
 FORMAT = 1
@@ -243,7 +244,7 @@ def _content_key(corpus: Corpus, options: Mapping[str, object]) -> str:
     """A hash of the options and of all files."""
     digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode())
     for language, path in corpus.files.items():
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             digest.update(f"\n{language} {hashlib.file_digest(handle, 'sha256').hexdigest()}".encode())
     return digest.hexdigest()[:32]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from graftmt.augmentation.chunks import Work
 from graftmt.augmentation.plan import Mask, Plan, text_hash
 from graftmt.data import Corpus
 from graftmt.data.corpus import segmented
+from graftmt.prepare.folders import corpus_source
 from graftmt.prepare.source import Line, Source, write_corpus
 
 DROPPED = ("empty", "unfinished", "too_long", "copies", "duplicates")
@@ -111,12 +112,8 @@ def write_augmented(
     sources = {"train": Source(f"{train.folder}, augmented", languages, read)}
     for split, corpus in splits.items():
         if split != "train":
-            sources[split] = Source(f"{split} of {corpus.folder}", corpus.languages, _reader(corpus))
+            sources[split] = corpus_source(corpus)
     made_from = {language: str(path) for language, path in train.files.items()}
     marks = segmented(item for corpus in splits.values() for item in corpus.files.items())
     write_corpus(folder, sources, {"augmentation": {**facts, "report": report}, "made_from": made_from, **marks})
     return report
-
-
-def _reader(corpus: Corpus) -> Callable[[], Iterator[Line]]:
-    return lambda: zip(*map(corpus.lines, corpus.languages), strict=True)

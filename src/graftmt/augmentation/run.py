@@ -23,13 +23,14 @@ from graftmt.augmentation.engines import LOCAL, Engine
 from graftmt.augmentation.plan import Plan, Spec, make_plan
 from graftmt.base import Base, choose_device, read_base_document
 from graftmt.data import Corpus
-from graftmt.data.corpus import find_files
+from graftmt.data.corpus import check_equal_lengths, find_files
 from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.folders import check_replaceable
 from graftmt.progress import pace, progress
+from graftmt.reading import open_regular
 from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
@@ -225,6 +226,8 @@ def open_splits(train: Sequence[str], new: Sequence[str], known: Sequence[str]) 
         for split in ("valid", "test"):
             corpus = in_order(Corpus(folder, split, find_files(folder, split)), known)
             if corpus.files:
+                # Now, and not when the translations are there and all is written.
+                check_equal_lengths({name: sum(1 for _ in corpus.lines(name)) for name in corpus.languages}, corpus)
                 splits[split] = corpus
     return splits
 
@@ -297,7 +300,7 @@ def describe_corpus(options: AugmentOptions, splits: Mapping[str, Corpus], work:
 
 def _hash_file(path: Path) -> str:
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()[:32]
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; check the path.") from None

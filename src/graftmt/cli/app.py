@@ -121,6 +121,11 @@ def leave_together(code: object) -> None:
         os._exit(code or 0)
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """torch.OutOfMemoryError, by name: importing torch here would slow every command down. On a CPU it has none of its own."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+
+
 def interrupted() -> NoReturn:
     say("graftmt: interrupted")
     sys.exit(130)
@@ -154,13 +159,13 @@ def run(debug: bool) -> NoReturn:
             raise
         say(f"graftmt: {error}")
         sys.exit(1)
-    except RuntimeError as error:
-        # torch.OutOfMemoryError, by name: importing torch here would slow every command down.
-        if debug or type(error).__name__ != "OutOfMemoryError":
+    except (RuntimeError, MemoryError) as error:
+        if debug or not is_out_of_memory(error):
             raise
+        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
         say(
-            f"graftmt: out of memory: {str(error).partition('.')[0]}. Use a smaller batch (--batch-tokens, or batch_tokens "
-            "with more accumulate when training) or a smaller beam."
+            f"graftmt: out of memory{': ' * bool(reason)}{reason}. Use a smaller batch (--batch-tokens, or batch_tokens with "
+            "more accumulate when training), a smaller beam or less text at once."
         )
         sys.exit(1)
     except SystemExit as leaving:

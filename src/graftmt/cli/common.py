@@ -93,7 +93,7 @@ def items(*texts: str) -> list[str]:
 def numbers(text: str, option: str) -> list[int]:
     """The same, where each item is a number from 0; `option` is where it was given."""
     for item in (found := items(text)):
-        if not (item.isascii() and item.isdecimal()):
+        if not (item.isascii() and item.isdecimal() and len(item) < 10):
             raise ConfigError(f"{option} {text!r}: {item!r} is no number; write numbers with commas, such as 2,3.")
     return list(map(int, found))
 

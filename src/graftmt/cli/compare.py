@@ -14,7 +14,9 @@ from graftmt.cli.common import AsJson, Quiet, Tokenize
 def compare(
     first: Annotated[Path, typer.Argument(help="A folder that `graftmt evaluate -o` has filled, or its report.json.")],
     second: Annotated[Path, typer.Argument(help="Another one, over the same lines; differences are second minus first.")],
-    resamples: Annotated[int, typer.Option("--resamples", "-n", min=1, help="How often the lines are drawn again.")] = 1000,
+    resamples: Annotated[
+        int, typer.Option("--resamples", "-n", min=1, max=100_000, help="How often the lines are drawn again.")
+    ] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=1, help="Of these draws; sacreBLEU's own unless given.")] = 12345,
     tokenize: Tokenize = None,
     quiet: Quiet = False,

@@ -37,9 +37,7 @@ def recipes(
             "--rows", min=2, help="With a recipe: rows of the pack's vocabulary, its code included; default: Greek's 4152."
         ),
     ] = None,
-    components: Annotated[
-        bool, typer.Option("--components", help="Show what a recipe can consist of, and nothing else.")
-    ] = False,
+    components: Annotated[bool, typer.Option("--components", help="Show only what a recipe can consist of.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the paper's models and ours as recipes with their parameters, or check one of your own and count its parameters.
@@ -58,11 +56,10 @@ def recipes(
         check_choice("--side", side, ("source", "target"))
     from graftmt.packs.notation import papers_number
 
+    if components and (recipe is not None or number is not None):
+        raise ConfigError("--components shows all kinds of components; leave the recipe and --id out.")
     if components:
-        if recipe is not None or number is not None:
-            raise ConfigError("--components shows all kinds of components; leave the recipe and --id out.")
-        show_components(as_json)
-        return
+        return show_components(as_json)
     if recipe is not None and number is None and (number := papers_number(recipe)) is not None:
         recipe = None
     if recipe is None:

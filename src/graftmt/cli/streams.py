@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -40,12 +41,18 @@ def _take(number: int, flags: int) -> None:
 
 
 def check_arguments(arguments: list[str]) -> None:
-    """Paths are kept in JSON and YAML, which are UTF-8."""
+    """Paths are kept in JSON and YAML, which are UTF-8; and no path may be a link that leads to itself."""
     for argument in arguments:
         try:
             argument.encode()
         except UnicodeEncodeError:
             raise ConfigError(f"the argument {argument!r} is not valid UTF-8; rename the file, or link to it.") from None
+        for path in (argument, argument.partition("=")[2]):
+            try:
+                os.stat(path)
+            except (OSError, ValueError) as error:
+                if getattr(error, "errno", None) == errno.ELOOP:
+                    raise ConfigError(f"{path} is a link that leads to itself; give another path.") from None
 
 
 def finish_output() -> None:

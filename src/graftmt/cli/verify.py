@@ -18,7 +18,7 @@ def verify(
         Path | None, typer.Option("--corpus", "-c", help="Lines to translate are taken from its test split; made up otherwise.")
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Which files of the corpus folder.")] = "test",
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Lines a direction.")] = 20,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="Lines a direction.")] = 20,
     beam: Beam = 5,
     device: Device = "cpu",
     as_json: AsJson = False,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftmt.checked import file_checksum, read_checked_json, write_checked_json
+from graftmt.checked import file_mark, has_mark, read_checked_json, write_checked_json
 from graftmt.configuration import check_numbers, from_mapping, zero_or_more
 from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
 from graftmt.errors import DataError, GraftError
@@ -28,6 +28,7 @@ from graftmt.files import atomic_folder, sweep
 from graftmt.folders import make_folder
 from graftmt.places import check_outside_models
 from graftmt.progress import progress
+from graftmt.reading import open_regular
 from graftmt.text import Text
 from graftmt.workers import pool
 
@@ -174,7 +175,7 @@ def cache_key(path: Path, tokenizer: Text) -> str:
     """A hash of the file's bytes and of the tokenizer."""
     digest = hashlib.sha256(f"{FORMAT} {tokenizer.fingerprint} ".encode())
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             while block := handle.read(1 << 20):
                 digest.update(block)
     except OSError as error:
@@ -208,7 +209,7 @@ def _tokenize_file(path: str, entry: str, tokenizer: Text, replaces: bool = Fals
         np.save(temporary / "ids.npy", flat)
         np.save(temporary / "starts.npy", starts)
         facts = {"format": FORMAT, "lines": len(lengths), "tokens": len(flat), "unknown": unknown}
-        checksums = {name: file_checksum(temporary / name) for name in ARRAYS}
+        checksums = {name: file_mark(temporary / name) for name in ARRAYS}
         write_checked_json(temporary / "text.json", {**facts, "files": checksums})
 
 
@@ -235,7 +236,7 @@ def open_text(language: str, entry: Path, rows: int) -> TokenizedText:
     try:
         facts = from_mapping(Facts, read_checked_json(entry / "text.json", "the token cache"))
         for name in ARRAYS:
-            if facts.files is not None and facts.files.get(name) != file_checksum(entry / name):
+            if facts.files is not None and not has_mark(entry / name, facts.files.get(name, "")):
                 raise ValueError(f"{name} does not have its checksum")
         # Mapped too, since a damaged header may state any size.
         ids, starts = (np.load(entry / name, mmap_mode="r", allow_pickle=False) for name in ARRAYS)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from graftmt.errors import DataError, GraftError, LanguageError, nearest
-from graftmt.files import read_json
+from graftmt.files import check_regular, kind_of_path, read_json
+from graftmt.reading import open_regular
 from graftmt.text.languages import check_language_names
 
 ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
@@ -24,6 +25,9 @@ NO_LANGUAGES = frozenset(("source", "json", "md", "tsv", "txt", "gz", "xz", "zst
 
 LONGEST_LINE = 50_000
 """Characters. A longer line is a broken file rather than a sentence, and would cost memory for nothing."""
+
+LONGEST_BYTES = 4 * LONGEST_LINE + 4
+"""Of a line that is read into memory; no character has more than four."""
 
 UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 """What reading a file may raise, compressed ones included."""
@@ -39,6 +43,7 @@ BEGINNINGS = {
 
 def open_binary(path: Path) -> BinaryIO:
     """The uncompressed bytes of a plain, .gz, .xz or .zst file."""
+    check_regular(path)
     _check_beginning(path)
     if path.suffix == ".gz":
         return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(path, "rb")))  # lines of a buffer are read in C
@@ -49,8 +54,8 @@ def open_binary(path: Path) -> BinaryIO:
             import zstandard
         except ImportError:
             raise DataError(f"{path} is compressed with zstd: pip install 'graftmt[prepare]' to read it.") from None
-        return cast(BinaryIO, io.BufferedReader(ZstdFile(path.open("rb"), zstandard)))
-    return path.open("rb")
+        return cast(BinaryIO, io.BufferedReader(ZstdFile(open_regular(path), zstandard)))
+    return open_regular(path)
 
 
 def _check_beginning(path: Path) -> None:
@@ -58,7 +63,7 @@ def _check_beginning(path: Path) -> None:
     if path.suffix not in BEGINNINGS or not path.is_file():
         return
     compression, beginnings = BEGINNINGS[path.suffix]
-    with path.open("rb") as handle:
+    with open_regular(path) as handle:
         start = handle.read(max(map(len, beginnings)))
     if not any(start.startswith(one) or one.startswith(start) for one in beginnings):
         raise DataError(
@@ -144,7 +149,9 @@ def read_lines(path: Path) -> Iterator[str]:
     number = 0
     try:
         with open_binary(path) as handle:
-            for number, raw in enumerate(handle, 1):
+            for number, raw in enumerate(iter(lambda: handle.readline(LONGEST_BYTES), b""), 1):
+                if len(raw) == LONGEST_BYTES and b"\0" not in raw:
+                    raise DataError(f"{path}, line {number}: more than {LONGEST_BYTES:,} bytes; is this a file of lines?")
                 line = decode_line(raw, number, str(path))
                 if len(line) > LONGEST_LINE:
                     raise DataError(
@@ -231,19 +238,6 @@ def find_files(folder: Path, split: str) -> dict[str, Path]:
             )
         found[language] = path
     return dict(sorted(found.items()))
-
-
-def kind_of_path(path: Path) -> str:
-    """What lies there in place of a file, for an error message."""
-    if path.is_dir():
-        return "a folder"
-    if path.is_fifo():
-        return "a named pipe"
-    if path.is_socket():
-        return "a socket"
-    if path.is_char_device() or path.is_block_device():
-        return "a device"
-    return "a link to something that is not there" if path.is_symlink() else "no file"
 
 
 def check_equal_lengths(counts: dict[str, int], corpus: Corpus) -> None:

@@ -74,6 +74,8 @@ class DemoResult:
 
 def run_demo(options: DemoOptions, say: Say) -> DemoResult:
     """The whole story; each step says what it does and what came of it. What an earlier try finished is taken as it is."""
+    choose_device(options.device)
+    SearchOptions(beam=options.beam)  # now, and not after the text is made
     check_place(options.folder, DEMO)
     check_no_other_base(options.folder / "base", options)
     make_folder(options.folder)

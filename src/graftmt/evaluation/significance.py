@@ -19,6 +19,7 @@ from sacrebleu.metrics.chrf import CHRF
 from graftmt.errors import ConfigError, DataError
 from graftmt.evaluation.metrics import bleu_metric
 
+MOST_RESAMPLES = 1_000_000
 RESAMPLES = 1000
 SEED = 12345
 """Both are sacreBLEU's."""
@@ -36,6 +37,8 @@ class Resampling:
     seed: int = SEED
 
     def __post_init__(self) -> None:
+        if self.resamples > MOST_RESAMPLES:
+            raise ConfigError(f"resamples is {self.resamples}; expected at most {MOST_RESAMPLES:,}.")
         if self.resamples < 1 or self.seed < 1:  # sacreBLEU takes a seed of 0 for none at all
             raise ConfigError(f"resamples ({self.resamples}) and seed ({self.seed}) must be at least 1.")
 

@@ -29,6 +29,7 @@ from graftmt.experiments.job_settings import augmentation_of, set_settings, trai
 from graftmt.experiments.jobs import Job, base_job, described, initial_of, needs, trained, trains
 from graftmt.experiments.profiles import Profile
 from graftmt.files import read_json
+from graftmt.reading import open_regular
 
 WHOLE = 64 << 20
 """Bytes up to which a file is read as a whole; of a larger one, as many pieces as this has MiB are, evenly spread."""
@@ -181,7 +182,7 @@ def digest(path: Path) -> str:
 def _digest(path: Path, size: int, changed: int) -> str:
     """Read once for all jobs, as long as the file stays as it is."""
     found = hashlib.sha256(f"{size} ".encode())
-    with path.open("rb") as handle:
+    with open_regular(path) as handle:
         if size <= WHOLE:
             found.update(handle.read())
         else:

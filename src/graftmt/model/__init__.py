@@ -1,7 +1,7 @@
 """The Transformer, from parts. Layer 1: it knows nothing of text, training or packs."""
 
 from graftmt.model.configuration import SIZES, ModelConfig, named_size
-from graftmt.model.shapes import parameter_shapes
+from graftmt.model.shapes import load_tensors, parameter_shapes
 from graftmt.model.transformer import Decoder, DecoderState, Encoder, PackedTokens, Transformer
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "ModelConfig",
     "PackedTokens",
     "Transformer",
+    "load_tensors",
     "named_size",
     "parameter_shapes",
 ]

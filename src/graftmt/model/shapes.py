@@ -1,11 +1,14 @@
-"""The name and shape of every parameter of an architecture, without building it: stored ones are compared with it. Layer 1."""
+"""Names and shapes of an architecture's parameters, and a model given stored ones of these shapes. Layer 1."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
+from graftmt.errors import CheckpointError
 from graftmt.model.configuration import ModelConfig
 from graftmt.model.transformer import Transformer
 
@@ -26,3 +29,23 @@ def parameter_shapes(config: ModelConfig, rows: int, target_rows: int | None = N
             stack, leaf = first.removesuffix("0."), name.removeprefix(first)
             shapes |= {f"{stack}{layer}.{leaf}": tuple(parameter.shape) for layer in range(counts[first])}
     return shapes
+
+
+def load_tensors(model: Transformer, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Gives the model these tensors, in place of its own; names and shapes must agree exactly."""
+    expected = dict(model.named_parameters())
+    wrong = sorted(expected.keys() ^ tensors.keys())
+    if wrong:
+        raise CheckpointError(f"{where}: tensors missing or not expected: {', '.join(wrong[:5])}{' …' * (len(wrong) > 5)}")
+    for name, parameter in expected.items():
+        if parameter.shape != tensors[name].shape:
+            raise CheckpointError(
+                f"{where}: tensor {name} has shape {tuple(tensors[name].shape)}; "
+                f"the architecture says {tuple(parameter.shape)}."
+            )
+    # Modules that share a parameter (tied embeddings) keep sharing the new one.
+    replaced = {id(parameter): torch.nn.Parameter(tensors[name]) for name, parameter in expected.items()}
+    for module in model.modules():
+        for name, own in list(module._parameters.items()):
+            if own is not None:
+                module._parameters[name] = replaced[id(own)]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from graftmt.documents import open_regular
 from graftmt.errors import CheckpointError, GraftError
+from graftmt.reading import open_regular
 
 ARCHIVE = ".graftpack"
 """A path that ends so is one file, a zip archive; any other is a folder."""

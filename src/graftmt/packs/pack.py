@@ -66,7 +66,7 @@ class Pack:
 
     @property
     def device(self) -> torch.device:
-        return self.parameters["embedding.weight"].device
+        return next(iter(self.parameters.values())).device
 
     @property
     def size(self) -> int:
@@ -75,7 +75,7 @@ class Pack:
 
     def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Pack:
         """The same pack elsewhere; this one where nothing would change."""
-        dtype = self.parameters["embedding.weight"].dtype if dtype is None else dtype
+        dtype = next(iter(self.parameters.values())).dtype if dtype is None else dtype
         moved = {name: parameter.detach().to(device, dtype) for name, parameter in self.parameters.items()}
         if all(tensor.data_ptr() == self.parameters[name].data_ptr() for name, tensor in moved.items()):
             return self

@@ -20,7 +20,7 @@ from torch import nn
 from graftmt import places
 from graftmt.base import check_fingerprint, named_dtype
 from graftmt.configuration import from_mapping, to_mapping
-from graftmt.documents import LARGEST_DOCUMENT, check_fields, parse_document
+from graftmt.documents import LARGEST_DOCUMENT, LONGEST_MESSAGE, check_fields, parse_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_file, atomic_folder
 from graftmt.model import ModelConfig
@@ -55,6 +55,10 @@ class _Required(TypedDict):
     recipe: str
     code_placement: CodePlacement
     codes: list[str]
+    rows: int
+    parameters: int
+    bytes: int
+    dtype: Literal["fp32", "bf16", "fp16"]
     architecture: dict[str, Any]
     card: PackCard
 
@@ -64,10 +68,6 @@ class PackDocument(_Required, total=False):
 
     partners: list[str]
     few: list[str]
-    rows: int
-    parameters: int
-    bytes: int
-    dtype: Literal["fp32", "bf16", "fp16"]
     packages: list[str]
     """Those besides graftmt whose components the recipe has; only where there are any."""
     text: TextDocument
@@ -281,8 +281,8 @@ def _check_pack(document: Mapping[str, Any]) -> None:
     languages, codes = document["languages"], document["codes"]
     if not languages or len(set(languages)) < len(languages) or len(set(codes)) < len(codes):
         raise ValueError("languages and codes: expected different ones, and at least one language")
-    if len(document["recipe"]) > LONGEST_RECIPE:
-        raise ValueError(f"recipe has {len(document['recipe']):,} characters")
+    if len(document["recipe"]) > LONGEST_RECIPE or not document["recipe"].isprintable():
+        raise ValueError(f"recipe: expected a line of at most {LONGEST_RECIPE:,} characters")
 
 
 def _recipe_of(path: Path, document: Mapping[str, Any]) -> Recipe:
@@ -295,14 +295,15 @@ def _recipe_of(path: Path, document: Mapping[str, Any]) -> Recipe:
             f"{path}: its recipe {document['recipe']!r} has {error.component!r}, a component not installed here; {hint}."
         ) from None
     except ConfigError as error:
-        raise CheckpointError(f"{path}: {DOCUMENT} is damaged: {error}") from None
+        raise CheckpointError(f"{path}: {DOCUMENT} is damaged: {str(error)[:LONGEST_MESSAGE]}") from None
 
 
 def _architecture_of(path: Path, document: Mapping[str, Any]) -> ModelConfig:
     try:
         return from_mapping(ModelConfig, document["architecture"], "architecture")
     except ConfigError as error:
-        raise CheckpointError(f"{path}: {DOCUMENT} is damaged ({str(error).rstrip('.')}). {AGAIN}") from None
+        reason = str(error)[:LONGEST_MESSAGE].rstrip(".")
+        raise CheckpointError(f"{path}: {DOCUMENT} is damaged ({reason}). {AGAIN}") from None
 
 
 def _check_tensors(file: TensorFile, document: Mapping[str, Any], recipe: Recipe, config: ModelConfig) -> int:

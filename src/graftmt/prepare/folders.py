@@ -39,6 +39,6 @@ def check_replaceable(output: Path, inputs: Iterable[Path]) -> None:
     """A folder that is made anew replaces the old one whole: never one with the input in it, or with something else."""
     # Where a file lies, and where the text is that it may be a link to.
     places = [place for path in inputs for place in (path.parent.resolve() / path.name, path.resolve())]
-    if any(output.resolve() in (place, *place.parents) for place in places):
+    if output.is_dir() and any(output.resolve() in (place, *place.parents) for place in places):
         raise DataError(f"{output} holds what is to be read, and would be replaced; choose another folder for the output.")
     check_place(output, CORPUS)

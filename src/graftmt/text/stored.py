@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from graftmt.documents import read_limited
-from graftmt.errors import DataError
+from graftmt.errors import CheckpointError, DataError
+from graftmt.reading import read_limited
 from graftmt.text.kinds import TextKind, default_kind, text_kind
-from graftmt.text.protocol import BaseText, Text, check_text
+from graftmt.text.layout import SIDES
+from graftmt.text.protocol import BaseText, Text, check_text, languages_of
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _TAKEN = re.compile(r"(base|pack|readme|model\.safetensors)\b.*", re.IGNORECASE)
@@ -85,6 +86,25 @@ def check_base_text(text: BaseText, where: str) -> None:
         raise DataError(
             f"{where}: its text of kind {text.kind!r} has sides with another layout than its own; the kind has a bug."
         )
+
+
+def text_fields(text: BaseText) -> dict[str, Any]:
+    """What base.json says of a text of any kind."""
+    rows, target_rows = (len(text.side(side)) for side in SIDES)
+    fields: dict[str, Any] = {"code_placement": text.layout.placement("target"), "rows": rows}
+    return fields if target_rows == rows else {**fields, "target_rows": target_rows}
+
+
+def check_against(text: BaseText, document: Mapping[str, Any], padding_id: int, where: str) -> None:
+    """Whether a text that was read is the one that base.json speaks of; `padding_id` is that of its architecture."""
+    found = {"languages": list(languages_of(text)), **text_fields(text), "padding_id": text.side("source").padding_id}
+    said = {**{key: document.get(key) for key in found}, "padding_id": padding_id}
+    for key, value in found.items():
+        if said[key] != value:
+            raise CheckpointError(
+                f"{where}: base.json says that {key} is {said[key]}, and its text says {value}; the files are not of one base. "
+                "Restore the folder from a copy."
+            )
 
 
 def describe(text: Text | BaseText) -> dict[str, TextDocument]:

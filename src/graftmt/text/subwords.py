@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import sentencepiece
 
-from graftmt.documents import read_limited
 from graftmt.errors import DataError
 from graftmt.files import atomic_file
+from graftmt.reading import read_limited
 from graftmt.text.casing import TITLE_MARKER, UPPER_MARKER, apply_marker, lowercase, marker_for
 from graftmt.text.protocol import BOUNDARY, BYTES, UNKNOWN
 from graftmt.text.segments import Segmenter

@@ -11,6 +11,8 @@ from graftmt.configuration import above_zero, check_numbers, check_seed, one_or_
 from graftmt.errors import ConfigError
 from graftmt.model import ModelConfig, named_size
 
+MOST_PIECES = 10_000_000
+"""Of a vocabulary: forty times those of the largest models."""
 MOST_THREADS = 4096
 """Beyond which torch fails in ways of its own."""
 
@@ -54,7 +56,8 @@ class SubwordConfig:
     """Exactly so many pieces, characters included, in place of a number of merges."""
 
     def __post_init__(self) -> None:
-        check_numbers(self, "at least 1", one_or_more, "merges", "sample_lines", "min_character_count", "pieces")
+        check_numbers(self, "at least 1", one_or_more, "sample_lines", "min_character_count")
+        check_numbers(self, f"1 to {MOST_PIECES:,}", lambda value: 1 <= value <= MOST_PIECES, "merges", "pieces")
         check_numbers(self, "a number above 0", above_zero, "temperature")
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from graftmt.errors import GraftError
 from graftmt.files import parse_json, write_text
 from graftmt.folders import check_watched, could_not_write, make_folder
+from graftmt.reading import read_limited
 
 OnStep: TypeAlias = Callable[[dict[str, Any]], None]
 """Hears each event of a run as it is written down: {"event": "train", "stage": 0, "step": 50, "loss": 4.2, …}."""
@@ -84,10 +85,16 @@ class Journal:
                 self.writer.close()
 
 
+LARGEST_LOG = 64 * 2**20
+"""Bytes: some hundred thousand events."""
+
+
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The events of a log; a last line cut off by a kill is left out, and so are lines that are damaged."""
     try:
-        lines = path.read_bytes().splitlines()
+        lines = read_limited(path, LARGEST_LOG).splitlines()
+    except ValueError as error:
+        raise GraftError(f"the log {path} cannot be read: {error}.") from None
     except OSError as error:
         raise GraftError(f"the log {path} cannot be read: {error.strerror}.") from None
     events = []

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from graftmt.checked import file_checksum, read_checked_json, write_checked_json
+from graftmt.checked import file_mark, read_checked_json, write_checked_json
 from graftmt.configuration import to_mapping, to_yaml
 from graftmt.data import (
     BatchMaker,
@@ -34,6 +34,7 @@ from graftmt.model import Transformer
 from graftmt.model.known_parts import all_known
 from graftmt.places import RUNS, begin_run, check_place
 from graftmt.progress import progress
+from graftmt.reading import open_regular
 from graftmt.text import Codec, SharedText
 from graftmt.text.kinds import default_kind
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
@@ -167,7 +168,7 @@ def _noted(note: Path) -> dict[str, Any]:
 
 def _checksum(path: Path) -> str | None:
     with suppress(OSError):
-        return file_checksum(path)
+        return file_mark(path)
     return None
 
 
@@ -178,7 +179,7 @@ def _fingerprint_of_source(options: SubwordConfig, corpus: Corpus) -> str:
     for name, path in paths.items():
         digest.update(name.encode())
         try:
-            with path.open("rb") as handle:
+            with open_regular(path) as handle:
                 digest.update(hashlib.file_digest(handle, "sha256").digest())
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}; check the path.") from None

@@ -13,8 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from graftmt.base import load_tensors, parameters
-from graftmt.model import Transformer
+from graftmt.base import parameters
+from graftmt.model import Transformer, load_tensors
 
 if TYPE_CHECKING:  # it takes most of a second to import, and almost no run is sharded
     from torch.distributed.tensor import DTensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 import random
 import tarfile
 import zipfile
@@ -12,8 +13,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from graftmt.errors import ConfigError, DataError
-from graftmt.prepare.readers import Limits
+from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.prepare.readers import Limits, find_files
 from graftmt.prepare.readers.lines import read_lines
 
 LINES = ["first", "Ελληνικά, 中文", "", "last"]
@@ -208,3 +209,11 @@ def test_an_encrypted_member_cannot_be_read(make_zip, stored) -> None:
     (file,) = stored(path)
     with pytest.raises(DataError, match="encrypted"):
         file.open()
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, inside: bool) -> None:
+    (tmp_path / "x.en").write_text("one\n", encoding="utf-8")
+    os.mkfifo(tmp_path / "x.fr")
+    with pytest.raises(GraftError, match=r"x\.fr is a named pipe"):
+        find_files([tmp_path] if inside else [tmp_path / "x.en", tmp_path / "x.fr"])

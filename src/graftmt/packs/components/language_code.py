@@ -87,7 +87,7 @@ class LanguageCode(Component):
                 return
             raise ConfigError(
                 f"recipe {str(setting.recipe)!r}: a {side} pack has no language code of its own to choose, since this base "
-                f"writes no code of {side} languages. Leave it out{', or train a target pack' if side == 'source' else ''}."
+                f"writes none of {side} languages. Leave the code out{', or train a target pack' if side == 'source' else ''}."
             )
         if self.is_nearest:
             raise ConfigError(f"{self}: which code is nearest is read from a model that knows the language; see --codes-from.")

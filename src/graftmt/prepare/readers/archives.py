@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from graftmt.errors import DataError, nearest
+from graftmt.files import check_regular
 from graftmt.prepare.readers.storage import (
     COMPRESSIONS,
     DAMAGE,
@@ -142,11 +143,14 @@ def _files_at(path: Path, pattern: str, label: str, limits: Limits, wanted: Call
             if not is_archive(below):
                 name = without_compression(_whole_name(below.relative_to(path)))
                 if wanted(name):
+                    check_regular(below)
                     yield StoredFile(_parts_of(below), name, None, label, limits)
             elif _parts_of(below)[0] == below:
                 yield from _members(below, "", label, limits, wanted)
     elif not path.exists():
         raise DataError(f"there is no file or folder {readable_name(path)}; check the path.")
+    elif not path.is_file():
+        check_regular(path)
     elif is_archive(path):
         yield from _members(path, pattern, label, limits, wanted)
     else:
@@ -154,9 +158,9 @@ def _files_at(path: Path, pattern: str, label: str, limits: Limits, wanted: Call
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Files below a folder; hidden ones (.git, ._ files of a Mac) are not meant."""
+    """What is no folder below a folder; hidden files (.git, ._ files of a Mac) are not meant."""
     for path in folder.rglob("*"):
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+        if not path.is_dir() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
             yield path
 
 
