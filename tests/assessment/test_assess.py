@@ -14,7 +14,7 @@ import pytest
 from graftmt.assessment import assess, scoring_pool
 from graftmt.assessment.assess import AssessOptions, chunks, segmented_languages
 from graftmt.assessment.direction_lines import DirectionLines, direction_lines, evaluate_directions, translate_directions
-from graftmt.assessment.folder import EvaluationFolder, changes_in_words
+from graftmt.assessment.evaluation_folder import EvaluationFolder, changes_in_words
 from graftmt.assessment.score_report import document
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction

@@ -13,14 +13,14 @@ import pytest
 
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError
-from graftmt.experiments import addresses, settings
+from graftmt.experiments import addresses, job_settings
 from graftmt.experiments.addresses import Addresses, digest
 from graftmt.experiments.evaluating import Evaluator
 from graftmt.experiments.job_locks import JobLocks
+from graftmt.experiments.job_settings import Places, deciding, retrain_mapping, training_settings
 from graftmt.experiments.jobs import Job, base_job
 from graftmt.experiments.material import shared_subwords
 from graftmt.experiments.profiles import load_profile
-from graftmt.experiments.settings import Places, deciding, retrain_mapping, training_settings
 from graftmt.experiments.workshop import Workshop
 from graftmt.text import Subwords
 from graftmt.training import Stopped, SubwordConfig
@@ -126,7 +126,7 @@ def test_how_a_set_is_translated_and_scored_is_in_its_name(corpus: Path, tmp_pat
 def test_an_option_that_is_added_later_changes_no_name_as_long_as_it_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     before = training_settings(load_profile("docs"), GREEK)
     assert {"precision", "stages", "seed", "recipe"} <= before.keys() and "device" not in before
-    monkeypatch.setattr(settings, "ADDED_LATER", {"precision": before["precision"], "stages.warmup": 0})
+    monkeypatch.setattr(job_settings, "ADDED_LATER", {"precision": before["precision"], "stages.warmup": 0})
     found = training_settings(load_profile("docs"), GREEK)
     assert "precision" not in found and found["stages"] == before["stages"]
     assert deciding({"precision": "fp64"}) == {"precision": "fp64"}

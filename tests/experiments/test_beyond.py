@@ -18,6 +18,7 @@ from sacrebleu.significance import PairedTest
 from graftmt.errors import DataError
 from graftmt.experiments import definitions
 from graftmt.experiments.addresses import Addresses
+from graftmt.experiments.job_settings import Places, pack_config
 from graftmt.experiments.jobs import Job, in_order
 from graftmt.experiments.paper import OURS, ROWS
 from graftmt.experiments.planning import Plan, Request, make_plan
@@ -29,7 +30,6 @@ from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
 from graftmt.experiments.reporting.selection import select_results
 from graftmt.experiments.scheduling import run_experiments
-from graftmt.experiments.settings import Places, pack_config
 from graftmt.experiments.store import Store
 from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe

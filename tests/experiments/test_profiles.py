@@ -9,16 +9,16 @@ import pytest
 from graftmt.configuration import from_mapping, load_yaml, to_mapping
 from graftmt.errors import ConfigError
 from graftmt.experiments.definitions import chain_of, figures, models, run_owner, tables
-from graftmt.experiments.jobs import Job
-from graftmt.experiments.planning import Request, make_plan
-from graftmt.experiments.profiles import Profile, known_profiles, load_profile
-from graftmt.experiments.settings import (
+from graftmt.experiments.job_settings import (
     Places,
     bilingual_config,
     pack_config,
     retrain_mapping,
     training_settings,
 )
+from graftmt.experiments.jobs import Job
+from graftmt.experiments.planning import Request, make_plan
+from graftmt.experiments.profiles import Profile, known_profiles, load_profile
 from graftmt.training import TrainConfig
 from graftmt.training.retrain_request import retrain_config
 

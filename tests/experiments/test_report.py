@@ -16,7 +16,7 @@ from graftmt.errors import ConfigError, DataError
 from graftmt.experiments import definitions
 from graftmt.experiments.definitions import System
 from graftmt.experiments.reporting import write_report
-from graftmt.experiments.reporting.agreement import FINDINGS, kendall, paper_agrees
+from graftmt.experiments.reporting.agreement import kendall, paper_agrees
 from graftmt.experiments.reporting.cells import Quantity, Results, paper_figures
 from graftmt.experiments.reporting.content import make_report, trade_offs
 from graftmt.experiments.reporting.latex import escape, latex_table
@@ -393,10 +393,10 @@ def test_our_order_is_compared_with_the_paper_s(job) -> None:
 
 def test_the_paper_s_own_figures_bear_its_findings_out_in_bleu_for_greek() -> None:
     paper = paper_figures(definitions.tables().values())
-    for finding in FINDINGS:
+    for finding in definitions.findings():
         languages = ("el", "uk", "sv", "id") if finding.quantity == "X→X" else ("el",)
         quantity = Quantity(name=finding.quantity, languages=languages)
-        for better, worse in finding.pairs:
+        for better, worse in finding.systems:
             assert paper_agrees(better, worse, finding, quantity, "bleu", paper), (finding.text, better, worse)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import sacrebleu
 
 from graftmt.assessment.direction_lines import DirectionLines, check_directions, direction_lines, translate_directions
-from graftmt.assessment.folder import EvaluationFolder, digest
+from graftmt.assessment.evaluation_folder import EvaluationFolder, digest
 from graftmt.assessment.off_target import Judge, OffTarget, floors
 from graftmt.assessment.scoring_pool import Scored, Scorer, ScoringJob, scorer
 from graftmt.data import Corpus, Direction

@@ -25,9 +25,9 @@ from typing import Any
 from graftmt.base import read_base_document
 from graftmt.data.corpus import find_files
 from graftmt.experiments.definitions import chain_of, run_owner
+from graftmt.experiments.job_settings import augmentation_of, set_settings, training_settings
 from graftmt.experiments.jobs import Job, base_job, described, initial_of, needs, trained, trains
 from graftmt.experiments.profiles import Profile
-from graftmt.experiments.settings import augmentation_of, set_settings, training_settings
 from graftmt.files import read_json
 from graftmt.reading import open_regular
 

@@ -1,7 +1,8 @@
 """What the paper trained and what it printed, read from the YAML files beside this module. Layer 7.
 
-`models.yaml` has every numbered model once; `tables/` and `figures/` have what the paper shows of them. `beyond.yaml` and
-`tables/beyond-*.yaml` have models and tables of our own, which nobody printed; their numbers begin with `FIRST_OF_OURS`.
+`models.yaml` has every numbered model once; `tables/` and `figures/` have what the paper shows of them, `findings.yaml` what it
+concludes. `beyond.yaml` and `tables/beyond-*.yaml` have models and tables of our own, which nobody printed; their numbers begin
+with `FIRST_OF_OURS`.
 """
 
 from __future__ import annotations
@@ -178,6 +179,40 @@ class Figure:
 @dataclass(frozen=True, kw_only=True)
 class Models:
     models: tuple[Model, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A claim of the paper's as comparisons; `findings.yaml` says how to read it."""
+
+    text: str
+    quantity: str
+    pairs: tuple[str, ...]
+    """12 > 7, 7+30 > 1 through English: the first system is better than the second."""
+    slack: float = 0.0
+    """`as good as`: by how much the first may be worse."""
+
+    @property
+    def systems(self) -> list[tuple[System, System]]:
+        return [(_system(better), _system(worse)) for better, _, worse in (pair.partition(" > ") for pair in self.pairs)]
+
+
+def _system(text: str) -> System:
+    name = text.removesuffix(" through English")
+    source, plus, target = name.partition("+")
+    if not plus:
+        return System(model=int(name), pivot=name != text)
+    return System(source=int(source), target=int(target), pivot=name != text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    findings: tuple[Finding, ...]
+
+
+@cache
+def findings() -> tuple[Finding, ...]:
+    return from_mapping(Findings, load_yaml(FOLDER / "findings.yaml")).findings
 
 
 @cache

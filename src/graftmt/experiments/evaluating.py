@@ -16,14 +16,14 @@ from typing import Any
 
 import torch
 
-from graftmt.assessment.folder import digest
+from graftmt.assessment.evaluation_folder import digest
 from graftmt.base import Base
 from graftmt.data import Direction
 from graftmt.evaluation import Scores
+from graftmt.experiments.job_settings import data_words, set_settings, training_settings
 from graftmt.experiments.jobs import Job, base_job, directions_of, hops, initial_of, needs, trained, trains
 from graftmt.experiments.score_files import from_document, to_document
 from graftmt.experiments.set_scores import SetScores, score, score_in_hops
-from graftmt.experiments.settings import data_words, set_settings, training_settings
 from graftmt.experiments.store import FORMAT, Result, Store, kind_of
 from graftmt.experiments.workshop import Made, Workshop
 from graftmt.packs import load_pack

@@ -16,11 +16,11 @@ from graftmt.errors import DataError, GraftError, first_few
 from graftmt.experiments.definitions import models
 from graftmt.experiments.evaluating import Evaluator
 from graftmt.experiments.job_locks import Held, JobLocks
+from graftmt.experiments.job_settings import data_words
 from graftmt.experiments.jobs import Job, needs, trained, trains
 from graftmt.experiments.material import pairs_in
 from graftmt.experiments.planning import Plan
 from graftmt.experiments.residents import free_memory
-from graftmt.experiments.settings import data_words
 from graftmt.experiments.store import Result, Store
 from graftmt.experiments.workshop import Workshop
 from graftmt.files import sweep

@@ -21,10 +21,7 @@ from graftmt.errors import ConfigError, DataError
 from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.base_stages import curve_of, store_stage
 from graftmt.experiments.job_locks import JobLocks
-from graftmt.experiments.jobs import Job, base_job, described, initial_of, trained, trains
-from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
-from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
-from graftmt.experiments.settings import (
+from graftmt.experiments.job_settings import (
     Places,
     augmentation_of,
     base_config,
@@ -32,6 +29,9 @@ from graftmt.experiments.settings import (
     pack_config,
     retrain_mapping,
 )
+from graftmt.experiments.jobs import Job, base_job, described, initial_of, trained, trains
+from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
+from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
 from graftmt.files import read_json, write_json
 from graftmt.packs import read_pack_document
 from graftmt.training import Stopped, retrain_base, train_base, train_pack

@@ -9,7 +9,7 @@ from itertools import combinations
 
 from graftmt.errors import DataError
 from graftmt.evaluation import METRICS, Metric
-from graftmt.experiments.definitions import Row, System, Table
+from graftmt.experiments.definitions import Finding, Row, System, Table, findings
 from graftmt.experiments.reporting.cells import Cell, PaperFigures, Quantity, Results, usual_directions
 from graftmt.experiments.reporting.kept_translations import Kept
 
@@ -101,86 +101,6 @@ def _pairs(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A claim of the paper's as inequalities: the first system of each pair is better than the second.
-
-    Which pairs stand for a claim, and how near is as good, is our reading; the paper gives no thresholds.
-    """
-
-    text: str
-    quantity: str
-    pairs: tuple[tuple[System, System], ...]
-    slack: float = 0.0
-    """`as good as`: by how much the first may be worse."""
-
-
-def _models(*pairs: tuple[int, int]) -> tuple[tuple[System, System], ...]:
-    return tuple((System(model=better), System(model=worse)) for better, worse in pairs)
-
-
-FINDINGS = (
-    Finding(
-        text="a source pack of embeddings alone is better into English than bilingual models",
-        quantity="X→EN",
-        pairs=_models((7, 1)),
-    ),
-    Finding(
-        text="adapters or the first layer help a source pack into English",
-        quantity="X→EN",
-        pairs=_models((11, 7), (12, 7), (13, 7), (14, 7)),
-    ),
-    Finding(
-        text="… and cost it the other target languages: the codes are forgotten",
-        quantity="X→/EN",
-        pairs=_models((7, 10), (7, 11), (7, 12), (7, 13), (7, 14), (7, 15)),
-    ),
-    Finding(
-        text="a few lines for each other language bring those back",
-        quantity="X→/EN",
-        pairs=_models((18, 12), (19, 12), (21, 12), (20, 14)),
-    ),
-    Finding(
-        text="… at no cost into English (half a point at most)",
-        quantity="X→EN",
-        pairs=_models((18, 12), (19, 12), (21, 12), (20, 14)),
-        slack=0.5,
-    ),
-    Finding(
-        text="random embeddings end as good as those of known tokens (within a point)",
-        quantity="X→EN",
-        pairs=_models((8, 7)),
-        slack=1.0,
-    ),
-    Finding(
-        text="embeddings alone are too little for a target pack",
-        quantity="EN→X",
-        pairs=_models((26, 24), (27, 24), (28, 24), (30, 24), (31, 24)),
-    ),
-    Finding(
-        text="an adapter after the encoder helps a target pack that has the last decoder layer",
-        quantity="EN→X",
-        pairs=_models((31, 30)),
-    ),
-    Finding(
-        text="adapters within the encoder cost a target pack the other source languages",
-        quantity="/EN→X",
-        pairs=_models((33, 32), (31, 35), (31, 34)),
-    ),
-    Finding(
-        text="composed packs are better than two bilingual models through English",
-        quantity="X→X",
-        pairs=tuple((System(source=s, target=t), System(model=1, pivot=True)) for s in (7, 14, 20) for t in (30, 31)),
-    ),
-    Finding(
-        text="composed packs are as good as two hops through English (within a point)",
-        quantity="X→X",
-        pairs=tuple((System(source=s, target=31), System(source=14, target=31, pivot=True)) for s in (7, 14, 19, 20)),
-        slack=1.0,
-    ),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Claim:
     """One pair of a finding, as we found it."""
 
@@ -208,21 +128,19 @@ class Checked:
     """Those that the paper's own figures contradict, in this language and metric: its claims are about Greek and BLEU."""
 
 
-def check_findings(
-    results: Results, metric: Metric, paper: PaperFigures, kept: Kept | None = None, findings: Sequence[Finding] = FINDINGS
-) -> list[Checked]:
+def check_findings(results: Results, metric: Metric, paper: PaperFigures, kept: Kept | None = None) -> list[Checked]:
     """On the test set, for each new language alone; between new languages for all of them.
 
     With the translations that were kept, differences of chrF are tested.
     """
     found = []
-    for finding in findings:
+    for finding in findings():
         every = tuple(sorted(results.new))
         for languages in [every] if finding.quantity == "X→X" else [(language,) for language in every]:
             quantity = Quantity(name=finding.quantity, languages=languages)
             verdicts: dict[bool, list[Claim]] = {True: [], False: []}
             not_run, otherwise = [], []
-            for better, worse in finding.pairs:
+            for better, worse in finding.systems:
                 first = results.cell(better, quantity)
                 second = results.cell_over(first.directions, worse, quantity)
                 first = results.narrowed(first, second.directions, better, quantity)

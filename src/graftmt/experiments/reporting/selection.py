@@ -12,6 +12,7 @@ from typing import Any
 
 from graftmt.errors import ConfigError, GraftError
 from graftmt.experiments.addresses import short_hash
+from graftmt.experiments.job_settings import set_settings, training_settings
 from graftmt.experiments.jobs import Job
 from graftmt.experiments.profiles import Profile, known_profiles, load_profile
 from graftmt.experiments.reporting.result_files import (
@@ -22,7 +23,6 @@ from graftmt.experiments.reporting.result_files import (
     read_files,
     results_folder,
 )
-from graftmt.experiments.settings import set_settings, training_settings
 
 
 @dataclass(frozen=True)
