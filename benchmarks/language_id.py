@@ -26,7 +26,7 @@ from typing import Any
 
 from graftmt import __version__
 from graftmt.data import Corpus
-from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, write_corpus
+from graftmt.demo.phrase_corpus import BASE_LANGUAGES, NEW_LANGUAGES, write_corpus
 from graftmt.prepare.language_id import DETECTOR_MARGIN, FEWEST_LETTERS_OF_A_LINE, NGRAM_MARGIN, LanguageFilter
 
 AIMS = {"wrong_dropped": 0.95, "good_dropped": 0.03}

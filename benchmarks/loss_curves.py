@@ -30,7 +30,7 @@ from graftmt.configuration import from_mapping
 from graftmt.data import BatchMaker, Corpus
 from graftmt.evaluation import plot_curves
 from graftmt.model import dropout, packed_kernels, transformer
-from graftmt.training import PackConfig, TrainConfig, fused_loss, run, train_base, train_pack
+from graftmt.training import PackConfig, TrainConfig, fused_loss, train_base, train_pack
 from graftmt.training.journal import read_log
 
 LARGE = {"size": "base", "steps": 300, "batch_tokens": 16_384}
@@ -128,10 +128,10 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-BATCH_MAKER = run.batch_maker
+BATCH_MAKER = stages.batch_maker
 
 
-def padded_maker(config: Any, prepared: run.Prepared, *others: Any) -> BatchMaker:
+def padded_maker(config: Any, prepared: stages.Prepared, *others: Any) -> BatchMaker:
     """For the pairs of packed batches, with padding."""
     return BatchMaker(prepared.train, prepared.codec)
 
@@ -140,7 +140,7 @@ def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) 
     way = {"precision": "bf16", **(WAYS if arguments.base is None else PACK_WAYS)[name]}
     packed_kernels.BY_TILES, transformer.HALF_RESIDUALS = way.pop("tiles", True), way.pop("half", True)
     fused_loss.KERNEL, dropout.CHEAP = way.pop("kernel", True), way.pop("hash", True)
-    run.batch_maker = padded_maker if way.pop("padded", False) else BATCH_MAKER
+    stages.batch_maker = padded_maker if way.pop("padded", False) else BATCH_MAKER
     held = way.pop("base", "fp32")
     steps, own = arguments.steps, folder / name.replace("… ", "").replace(", ", "-")
     stage = {

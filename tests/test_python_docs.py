@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.demo.corpus import write_corpus
+from graftmt.demo.phrase_corpus import write_corpus
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), flags=re.DOTALL)

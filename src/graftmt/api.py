@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from graftmt.adding.options import AddOptions
+from graftmt.adding.add_options import AddOptions
 from graftmt.configuration import from_mapping
 from graftmt.errors import ConfigError, LanguageError
 
@@ -96,8 +96,8 @@ def _silent(text: str) -> None:
 
 def add_with(options: AddOptions, say: Say, base: Base | None = None, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
     """The packs that these options ask for, one side after the other; numbers in the recipe are models of the paper or ours."""
+    from graftmt.adding.add import add_languages
     from graftmt.adding.plan import choose_sides, requests_of
-    from graftmt.adding.run import add_languages
     from graftmt.base import Base, choose_device
     from graftmt.experiments.numbered import numbered_recipe
 

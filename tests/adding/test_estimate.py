@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+from graftmt.adding.add import too_little_time
 from graftmt.adding.estimate import Estimate, duration, estimate, size
-from graftmt.adding.run import too_little_time
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.packs import save_pack

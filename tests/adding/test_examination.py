@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from graftmt.adding import examination
-from graftmt.adding.corpus import AddCorpus
 from graftmt.adding.examination import Examination, examine
+from graftmt.adding.pack_text import AddCorpus
 from graftmt.data import Corpus
 from graftmt.text import Tokenizer, train_subwords
 

@@ -21,7 +21,7 @@ def demo_base() -> Iterator[Path]:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Text in en, fr, ru and el, the last lines of which have been there before; read only."""
     pytest.importorskip("babel")
-    from graftmt.demo.corpus import write_corpus
+    from graftmt.demo.phrase_corpus import write_corpus
 
     folder = tmp_path_factory.mktemp("augmentation") / "corpus"
     write_corpus(folder, ("en", "fr", "ru", "el"), train_lines=LINES - REPEATED, valid_lines=20, test_lines=20)

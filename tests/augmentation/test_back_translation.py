@@ -19,7 +19,7 @@ from graftmt.augmentation.back_translation import (
 )
 from graftmt.augmentation.chunks import Chunk, Work, differences
 from graftmt.augmentation.engines import LOCAL
-from graftmt.augmentation.plan import Plan, Spec, make_plan
+from graftmt.augmentation.line_choice import Plan, Spec, make_plan
 from graftmt.data import Corpus
 from graftmt.errors import GraftError, LanguageError
 from graftmt.translator import LONGEST_SOURCE, Translator

@@ -465,7 +465,7 @@ def test_text_aligned_through_english_alone_has_no_zero_shot_directions(add, gra
 
 
 def test_a_run_that_is_removed_before_the_verdict_is_an_error(source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graftmt.adding import run
+    from graftmt.adding import add as run
     from graftmt.adding.verdict import judge
 
     def remove(*arguments: Any, **options: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, write_corpus
+from graftmt.demo.phrase_corpus import BASE_LANGUAGES, NEW_LANGUAGES, write_corpus
 
 
 @pytest.fixture(scope="module")

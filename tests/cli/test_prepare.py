@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from graftmt.adding.corpus import open_add_corpus
+from graftmt.adding.pack_text import open_add_corpus
 from graftmt.cli.prepare import app
 from graftmt.data import Corpus
 

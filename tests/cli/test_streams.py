@@ -17,7 +17,7 @@ import graftmt as package
 CASES = """
 import json, os, sys
 import rich.console, rich.table
-import graftmt.adding.run, graftmt.adding.verification, graftmt.assessment.assess, graftmt.bulk, graftmt.experiments.planning
+import graftmt.adding.add, graftmt.adding.verification, graftmt.assessment.assess, graftmt.bulk, graftmt.experiments.planning
 from graftmt.cli.app import main
 
 def run(arguments, closed):

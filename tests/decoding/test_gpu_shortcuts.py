@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graftmt.decoding.full_sums import with_full_sums
-from graftmt.decoding.packing import MULTIPLE, PaddedProjection
 from graftmt.decoding.search import GROUP, top_by_groups
+from graftmt.decoding.weight_layout import MULTIPLE, PaddedProjection
 from graftmt.model import Transformer, named_size
 from graftmt.model.embeddings import Projection
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from graftmt.decoding import Hypothesis, SearchOptions, beam_search, greedy_search, recorded, search
-from graftmt.decoding.packing import PaddedProjection
 from graftmt.decoding.recorded import FIRST_ROOM, next_room, recorded_search
+from graftmt.decoding.weight_layout import PaddedProjection
 from graftmt.model import Transformer, named_size
 
 END, PADDING = 2, 1

@@ -242,7 +242,7 @@ def test_codes_that_are_not_learned_are_models_of_their_own(run, results, tmp_pa
 
 def test_the_demo_needs_nothing_but_its_name(graftmt, quick: list[str], results, tmp_path: Path) -> None:
     pytest.importorskip("babel")
-    from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, write_corpus
+    from graftmt.demo.phrase_corpus import BASE_LANGUAGES, NEW_LANGUAGES, write_corpus
 
     # As it makes it itself, but for the size.
     languages = (*BASE_LANGUAGES, *NEW_LANGUAGES)

@@ -8,8 +8,8 @@ import torch
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.decoding.full_sums import with_full_sums
 from graftmt.decoding.fused import FusedDecoder
-from graftmt.decoding.packing import packed
 from graftmt.decoding.search import Forbidden
+from graftmt.decoding.weight_layout import packed
 from graftmt.model import Transformer, named_size
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")]

@@ -24,7 +24,7 @@ from graftmt.packs.components.adapters import NEARLY_ZERO
 from graftmt.packs.components.language_code import code_of
 from graftmt.text import END_ID, PADDING_ID, Subwords, code_symbol
 from graftmt.training.pack_preparation import PackJob, prepare_pack
-from graftmt.training.run import batch_plan
+from graftmt.training.stages import batch_plan
 
 SERIAL = ("norm.weight", "norm.bias", "down.weight", "down.bias", "up.weight", "up.bias")
 PARALLEL = SERIAL[2:]

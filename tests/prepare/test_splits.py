@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError, DataError, LanguageError
-from graftmt.prepare.folders import corpus_source
+from graftmt.prepare.output_folder import corpus_source
 from graftmt.prepare.splits import Split, SplitOptions, held_out_splits, letters, split_corpus
 
 LANGUAGES = ("de", "en", "fr")

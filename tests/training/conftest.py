@@ -109,7 +109,7 @@ def stopped_run(
     """A run stopped in its first stage, with two whole checkpoints; read only."""
     run = tmp_path_factory.mktemp("short") / "stopped"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graftmt.training.run.Trainer", stopping_after(12))
+        patch.setattr("graftmt.training.stages.Trainer", stopping_after(12))
         train(short_config(run))
     return run
 
@@ -147,7 +147,7 @@ def customise_trainer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Tr
                 change(self)
                 super().run(*arguments)
 
-        monkeypatch.setattr("graftmt.training.run.Trainer", Custom)
+        monkeypatch.setattr("graftmt.training.stages.Trainer", Custom)
 
     return customise
 

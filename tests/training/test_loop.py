@@ -218,12 +218,12 @@ def test_killed_after_the_best_was_stored_a_run_goes_on_as_if_it_had_not_been(
     losses = {2: 9.0, 4: 8.0, 6: 7.0, 8: 6.0, 10: 5.0, 12: 5.5, 14: 4.0, 16: 3.0, 18: 3.5, 20: 3.2}
     options = ("validation.every=2", "checkpoint_every=10", "stages.0.patience=2", "validation.translate=false")
     whole, again = (one_stage(tmp_path / name, *options) for name in ("whole", "again"))
-    monkeypatch.setattr("graftmt.training.run.Trainer", killed_after(99, losses))
+    monkeypatch.setattr("graftmt.training.stages.Trainer", killed_after(99, losses))
     train(whole)
-    monkeypatch.setattr("graftmt.training.run.Trainer", killed_after(17, losses))
+    monkeypatch.setattr("graftmt.training.stages.Trainer", killed_after(17, losses))
     with pytest.raises(Killed):
         train(again)
-    monkeypatch.setattr("graftmt.training.run.Trainer", killed_after(99, losses))
+    monkeypatch.setattr("graftmt.training.stages.Trainer", killed_after(99, losses))
     assert "going on from stage1-step00000010" in train(again)
     assert last_state(again.run) == last_state(whole.run)
     assert (last_state(whole.run)["step"], last_state(whole.run)["best_step"]) == (20, 16)
@@ -237,7 +237,7 @@ def test_a_card_names_the_weights_that_are_stored_though_a_validation_comes_out_
     config = one_stage(tmp_path / "run", "validation.every=8", "checkpoint_every=10", f"validation.metric={metric}")
     script_validation(monkeypatch, [5.0, 4.0])
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr("graftmt.training.run.Trainer", killed_after(17, {8: 5.0, 16: 4.0}))
+        patch.setattr("graftmt.training.stages.Trainer", killed_after(17, {8: 5.0, 16: 4.0}))
         train(config)
     script_validation(monkeypatch, [6.0, 7.0])  # such as on another device
     assert "going on from stage1-step00000010" in train(config)

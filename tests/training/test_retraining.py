@@ -35,7 +35,7 @@ from graftmt.training.retraining import (
     row_facts,
     with_vocabulary,
 )
-from graftmt.training.run import batch_plan
+from graftmt.training.stages import batch_plan
 from graftmt.translator import Translator
 
 VOCABULARIES = st.lists(st.sampled_from([f"t{number}" for number in range(40)]), unique=True, min_size=1)
@@ -365,7 +365,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(
     run, method, _ = finished
     again = config(tmp_path / "run", f"method={method}")
     with monkeypatch.context() as patch:
-        patch.setattr("graftmt.training.run.Trainer", stopping_after(7))
+        patch.setattr("graftmt.training.stages.Trainer", stopping_after(7))
         assert "--minutes" in retrain(again)[-1]
     assert not (again.run / "base").exists()
     measured = (again.run / "before.json").stat().st_mtime_ns
@@ -382,7 +382,7 @@ def test_a_base_may_move_but_not_be_another_one_when_a_run_goes_on(
 ) -> None:
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr("graftmt.training.run.Trainer", stopping_after(3))
+        patch.setattr("graftmt.training.stages.Trainer", stopping_after(3))
         retrain(config(run, "validation.lines=0"))
     records = {name: (run / name).read_bytes() for name in ("vocabulary.json", "rows.tsv", "config.yaml")}
     for override, words in (

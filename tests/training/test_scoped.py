@@ -71,7 +71,7 @@ def test_a_last_stage_that_was_stopped_goes_on_exactly(
 
     whole = train_graft(tmp_path / "whole", base, "source", recipe, steps=8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graftmt.training.run.Trainer", stopping_after(2, "@trained"))
+        patch.setattr("graftmt.training.stages.Trainer", stopping_after(2, "@trained"))
         with pytest.raises(Stopped):
             train_graft(tmp_path / "cut", base, "source", recipe, steps=8)
     said: list[str] = []
@@ -143,7 +143,7 @@ def test_a_pack_gone_on_with_learns_for_others_without_them(
     said: list[str] = []
     before = load_pack(parent)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graftmt.training.run.Trainer", Watched)
+        patch.setattr("graftmt.training.stages.Trainer", Watched)
         again = train_graft(tmp_path / "again", base, "source", parent=parent, said=said, **both)
     ids = torch.arange(4, 16)[None]
     assert torch.equal(models[0], Translator(base, [before]).composition("el", "fr").model(ids, ids))

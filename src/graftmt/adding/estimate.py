@@ -13,7 +13,7 @@ from graftmt.data import PackedBatch
 from graftmt.training.distribution import Processes
 from graftmt.training.optimization import packed_loss, smoothed_loss
 from graftmt.training.pack_preparation import PackJob
-from graftmt.training.run import batch_maker, batch_plan, padded_where_unknown
+from graftmt.training.stages import batch_maker, batch_plan, padded_where_unknown
 
 PROBES = 4
 """Steps that are timed; the first one is left out, for it sets things up."""

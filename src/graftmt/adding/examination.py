@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graftmt.adding.corpus import AddCorpus, hash_lines, usable_lines
+from graftmt.adding.pack_text import AddCorpus, hash_lines, usable_lines
 from graftmt.data import Corpus, Direction
 from graftmt.prepare.language_id import LanguageCheck, detector_code, wrong_language_share
 from graftmt.text import Text, pieces_of

@@ -18,8 +18,8 @@ from graftmt.folders import make_folder, watched
 from graftmt.places import begin_run
 from graftmt.training import PackConfig
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, as_today
-from graftmt.training.configuration import MAY_CHANGE
-from graftmt.training.run import move_aside
+from graftmt.training.run_configuration import MAY_CHANGE
+from graftmt.training.stages import move_aside
 
 Say = Callable[[str], None]
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from graftmt.adding.corpus import AddCorpus
 from graftmt.adding.estimate import duration
 from graftmt.adding.examination import Examination
+from graftmt.adding.pack_text import AddCorpus
 from graftmt.adding.plan import AddPlan
 from graftmt.augmentation import AugmentOptions, Plan, Spec, Teacher, augment_training, make_plan
+from graftmt.augmentation.augmenting import choose_languages
 from graftmt.augmentation.back_translation import BackTranslator, search_options
 from graftmt.augmentation.chunks import Chunk
-from graftmt.augmentation.run import choose_languages
 from graftmt.errors import ConfigError
 from graftmt.files import read_json
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graftmt.adding.corpus import AddCorpus, open_add_corpus
+from graftmt.adding.add_options import AddOptions
 from graftmt.adding.defaults import FEWEST_LINES, default_recipe, most_lines, pairs_for_a_line
-from graftmt.adding.options import AddOptions
+from graftmt.adding.pack_text import AddCorpus, open_add_corpus
 from graftmt.augmentation import Spec
 from graftmt.base import Base, choose_device
 from graftmt.decoding import SearchOptions

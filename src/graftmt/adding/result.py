@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graftmt.adding.corpus import AddCorpus
 from graftmt.adding.estimate import Estimate
 from graftmt.adding.examination import Examination
 from graftmt.adding.more_text import PlannedText
+from graftmt.adding.pack_text import AddCorpus
 from graftmt.adding.plan import AddPlan
 from graftmt.adding.verdict import Verdict
 from graftmt.packs import Pack

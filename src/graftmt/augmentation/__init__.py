@@ -4,10 +4,10 @@ The paper's Section 3.1 ("Data augmentation") and Table 29: with text in English
 are poor; a thousand lines for each other language, even machine-translated ones, mend most of that.
 """
 
+from graftmt.augmentation.augmenting import AugmentOptions, AugmentResult, augment, augment_training
 from graftmt.augmentation.back_translation import Teacher
 from graftmt.augmentation.engines import Engine, map_chunks
-from graftmt.augmentation.plan import Plan, Spec, make_plan
-from graftmt.augmentation.run import AugmentOptions, AugmentResult, augment, augment_training
+from graftmt.augmentation.line_choice import Plan, Spec, make_plan
 
 __all__ = [
     "AugmentOptions",

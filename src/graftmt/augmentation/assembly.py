@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from graftmt.augmentation.chunks import Work
-from graftmt.augmentation.plan import Mask, Plan, text_hash
+from graftmt.augmentation.line_choice import Mask, Plan, text_hash
 from graftmt.data import Corpus
 from graftmt.data.corpus import segmented
-from graftmt.prepare.folders import corpus_source
+from graftmt.prepare.output_folder import corpus_source
 from graftmt.prepare.source import Line, Source, write_corpus
 
 DROPPED = ("empty", "unfinished", "too_long", "copies", "duplicates")

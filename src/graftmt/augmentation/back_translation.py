@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graftmt.augmentation.chunks import Chunk, Translated, Work
 from graftmt.augmentation.engines import Engine, map_chunks
-from graftmt.augmentation.plan import Plan
+from graftmt.augmentation.line_choice import Plan
 from graftmt.base import Base, choose_device, read_base_document
 from graftmt.data import Corpus
 from graftmt.decoding import SearchOptions, batch_tokens_for

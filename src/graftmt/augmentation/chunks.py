@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graftmt.augmentation.plan import Plan
+from graftmt.augmentation.line_choice import Plan
 from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.configuration import changes, from_mapping
 from graftmt.errors import ConfigError, DataError, GraftError

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graftmt.adding.options import AddOptions
+from graftmt.adding.add_options import AddOptions
 from graftmt.cli.common import AsJson, plain, show_samples, speaker, stoppable, tell
 from graftmt.cli.declared import takes
 

@@ -39,7 +39,7 @@ def demo(
 
     Example: graftmt demo && graftmt inspect runs/demo/packs/el-source
     """
-    from graftmt.demo.run import DemoOptions, run_demo
+    from graftmt.demo.story import DemoOptions, run_demo
 
     options = DemoOptions(
         folder=folder,

@@ -114,7 +114,7 @@ class Asked:
 
         bases, corpus = self.bases, self.corpus
         if self.profile.corpus.provided == "demo":
-            from graftmt.demo.run import copy_shipped_base, make_corpus
+            from graftmt.demo.story import copy_shipped_base, make_corpus
             from graftmt.experiments.job_locks import JobLocks
 
             with JobLocks(self.output / "locks", say).take("demo", wait=True):

@@ -163,7 +163,7 @@ def clean_folder(
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
     from graftmt.data.corpus import read_lines, segmented
     from graftmt.prepare.cleaning import clean as clean_source
-    from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits
+    from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
     from graftmt.prepare.raw import raw_source
     from graftmt.prepare.source import write_corpus
 

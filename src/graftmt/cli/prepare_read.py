@@ -122,7 +122,7 @@ def read_tsv(
     Example: graftmt prepare tsv train.tsv.gz valid=held-out.csv -o corpus/kab --columns en=english,kab=kabyle
     Example: graftmt prepare tsv pairs.txt -o corpus/pairs --columns en=1,fr=2
     """
-    from graftmt.prepare.readers import tables
+    from graftmt.prepare.readers import delimited as tables
 
     files = _find(inputs, tables.is_table, "files that end in .tsv or .csv", max_ratio, max_size)
     tab = {"\\t": "\t", "tab": "\t"}

@@ -31,7 +31,7 @@ def segment(
     from graftmt.data.corpus import segmented
     from graftmt.errors import DataError, LanguageError, nearest
     from graftmt.prepare import segmentation
-    from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits
+    from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
     from graftmt.prepare.source import write_corpus
 
     found = list(open_splits(corpus).values())

@@ -41,7 +41,7 @@ def stats(
     Example: graftmt prepare stats corpora/paracrawl --temperature 5 --fixed en-el=0.05 -o statistics
     """
     from graftmt.data import Corpus
-    from graftmt.prepare.folders import corpus_source
+    from graftmt.prepare.output_folder import corpus_source
     from graftmt.prepare.statistics import (
         count_lines,
         default_views,

@@ -1,7 +1,7 @@
 """Greedy and beam search. Layer 3."""
 
 from graftmt.decoding.batches import length_batches, search_all
-from graftmt.decoding.options import Hypothesis, SearchOptions, batch_tokens_for
 from graftmt.decoding.search import beam_search, greedy_search
+from graftmt.decoding.search_options import Hypothesis, SearchOptions, batch_tokens_for
 
 __all__ = ["Hypothesis", "SearchOptions", "batch_tokens_for", "beam_search", "greedy_search", "length_batches", "search_all"]

@@ -8,10 +8,10 @@ from contextlib import nullcontext
 
 import torch
 
-from graftmt.decoding.options import Hypothesis, SearchOptions
-from graftmt.decoding.packing import packed
 from graftmt.decoding.recorded import MULTIPLE, ONE_AT_A_TIME, recorded_search
 from graftmt.decoding.search import beam_search, greedy_search
+from graftmt.decoding.search_options import Hypothesis, SearchOptions
+from graftmt.decoding.weight_layout import packed
 from graftmt.model import Transformer
 from graftmt.model.known_parts import all_known
 

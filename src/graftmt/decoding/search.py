@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graftmt.decoding.kernels import GROUP, can_take_maxima, group_maxima
-from graftmt.decoding.options import Hypothesis, SearchOptions
+from graftmt.decoding.search_kernels import GROUP, can_take_maxima, group_maxima
+from graftmt.decoding.search_options import Hypothesis, SearchOptions
 from graftmt.model import DecoderState, Transformer
 
 NEVER = -torch.inf

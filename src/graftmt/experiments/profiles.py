@@ -15,7 +15,7 @@ from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, nearest
 from graftmt.experiments.definitions import Corpus, models, run_owner
 from graftmt.training import StageConfig, SubwordConfig, ValidationConfig
-from graftmt.training.configuration import MOST_THREADS, ModelSection, NewDirectionsConfig
+from graftmt.training.run_configuration import MOST_THREADS, ModelSection, NewDirectionsConfig
 
 FOLDER = Path(__file__).parent / "profiles"
 

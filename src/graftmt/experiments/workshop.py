@@ -36,9 +36,9 @@ from graftmt.files import read_json, write_json
 from graftmt.packs import read_pack_document
 from graftmt.training import Stopped, retrain_base, train_base, train_pack
 from graftmt.training.checkpoints import way_out
-from graftmt.training.configuration import RunConfig
 from graftmt.training.retrain_request import retrain_config
-from graftmt.training.run import set_up_torch
+from graftmt.training.run_configuration import RunConfig
+from graftmt.training.stages import set_up_torch
 
 Say = Callable[[str], None]
 MADE = "made.json"

@@ -1,6 +1,6 @@
 """The Transformer, from parts. Layer 1: it knows nothing of text, training or packs."""
 
-from graftmt.model.configuration import SIZES, ModelConfig, named_size
+from graftmt.model.architecture import SIZES, ModelConfig, named_size
 from graftmt.model.shapes import load_tensors, parameter_shapes
 from graftmt.model.transformer import Decoder, DecoderState, Encoder, PackedTokens, Transformer
 

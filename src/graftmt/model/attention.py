@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.varlen import varlen_attn
 
-from graftmt.model.kernels import can_mix_few, mix_few
+from graftmt.model.attention_kernels import can_mix_few, mix_few
 from graftmt.model.known_parts import known_part
 from graftmt.model.packed_kernels import Tiles, can_mix_packed, mix_packed, sentences_of
 

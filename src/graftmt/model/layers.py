@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graftmt.model.architecture import ModelConfig
 from graftmt.model.attention import Attention, PackedMemory, Packing, SelfAttentionCache, SlotCache
-from graftmt.model.configuration import ModelConfig
 from graftmt.model.dropout import Dropout
 from graftmt.model.known_parts import known_part
 

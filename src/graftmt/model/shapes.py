@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graftmt.errors import CheckpointError
-from graftmt.model.configuration import ModelConfig
+from graftmt.model.architecture import ModelConfig
 from graftmt.model.transformer import Transformer
 
 

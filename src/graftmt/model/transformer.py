@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from graftmt.errors import ConfigError
+from graftmt.model.architecture import ModelConfig
 from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAttentionCache
-from graftmt.model.configuration import ModelConfig
 from graftmt.model.dropout import Dropout
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
 from graftmt.model.known_parts import known_part

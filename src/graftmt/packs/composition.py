@@ -15,8 +15,8 @@ from torch import nn
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError, LanguageError
 from graftmt.model import Transformer
-from graftmt.packs.codec import ComposedCodec
 from graftmt.packs.component import Side
+from graftmt.packs.composed_codec import ComposedCodec
 from graftmt.packs.installation import Installation
 from graftmt.packs.pack import Pack, codes_of
 from graftmt.text import Codec, TextCodec, languages_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.errors import DataError
-from graftmt.prepare.folders import check_replaceable
+from graftmt.prepare.output_folder import check_replaceable
 from graftmt.prepare.source import Line, Source, write_corpus
 from graftmt.progress import Progress, SilentProgress
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from graftmt.data import Corpus, select_directions
 from graftmt.data.corpus import segmented
 from graftmt.errors import ConfigError, DataError
-from graftmt.prepare.folders import check_replaceable, corpus_source, open_splits
+from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
 from graftmt.prepare.source import Line, Source, write_corpus
 from graftmt.progress import progress
 

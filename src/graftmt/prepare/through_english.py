@@ -26,7 +26,7 @@ from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines, segment
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.files import atomic_file, atomic_folder, exclusive, read_json, write_json
 from graftmt.prepare.bilingual import BilingualCorpus
-from graftmt.prepare.folders import check_replaceable
+from graftmt.prepare.output_folder import check_replaceable
 from graftmt.prepare.sizes import parse_size
 from graftmt.progress import Progress, progress
 

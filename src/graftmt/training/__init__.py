@@ -1,7 +1,9 @@
 """One loop for bases, baselines and packs; runs that stop at any point and go on exactly. Layer 4."""
 
 from graftmt.training.bases import train_base
-from graftmt.training.configuration import (
+from graftmt.training.pack_training import train_pack
+from graftmt.training.retraining import retrain_base
+from graftmt.training.run_configuration import (
     PackConfig,
     PackDataConfig,
     RetrainConfig,
@@ -10,8 +12,6 @@ from graftmt.training.configuration import (
     TrainConfig,
     ValidationConfig,
 )
-from graftmt.training.packs import train_pack
-from graftmt.training.retraining import retrain_base
 from graftmt.training.stopping import Stopped
 
 __all__ = [

@@ -15,11 +15,11 @@ from graftmt.errors import ConfigError
 from graftmt.files import write_json
 from graftmt.places import RUNS, check_place
 from graftmt.text import TextCodec
-from graftmt.training.configuration import RunConfig, TrainConfig
 from graftmt.training.journal import OnStep
-from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
+from graftmt.training.run_configuration import RunConfig, TrainConfig
 from graftmt.training.run_state import RunState
 from graftmt.training.sharding import make_whole, shard
+from graftmt.training.stages import Prepared, Say, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
 

@@ -23,7 +23,7 @@ from graftmt.configuration import differences, from_mapping, to_mapping
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, read_json, sweep, write_json
 from graftmt.tensor_files import read_tensors, write_tensors
-from graftmt.training.configuration import MAY_CHANGE, RunConfig, TrainConfig, ValidationConfig
+from graftmt.training.run_configuration import MAY_CHANGE, RunConfig, TrainConfig, ValidationConfig
 from graftmt.training.run_state import FORMAT, RunState, is_validation, read_state_document
 from graftmt.training.sharding import cut_like, whole
 

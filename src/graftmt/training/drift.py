@@ -17,8 +17,8 @@ from graftmt.data import Corpus, tokenize_corpus
 from graftmt.errors import GraftError
 from graftmt.model import Transformer
 from graftmt.text import TextCodec
-from graftmt.training.configuration import RetrainConfig
-from graftmt.training.run import Prepared
+from graftmt.training.run_configuration import RetrainConfig
+from graftmt.training.stages import Prepared
 from graftmt.training.validation import Validator
 
 Scores = Mapping[str, Mapping[str, float]]

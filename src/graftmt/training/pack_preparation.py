@@ -22,9 +22,9 @@ from graftmt.packs.codes import nearest_code
 from graftmt.packs.component import SCOPED
 from graftmt.packs.components.language_code import code_of
 from graftmt.text import Text, languages_of
-from graftmt.training.configuration import PackConfig, StageConfig
 from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
-from graftmt.training.run import Prepared, Say, report_unknown, run_subwords
+from graftmt.training.run_configuration import PackConfig, StageConfig
+from graftmt.training.stages import Prepared, Say, report_unknown, run_subwords
 from graftmt.training.validation import Validator
 
 WATCHED = 3

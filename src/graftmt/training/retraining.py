@@ -26,10 +26,10 @@ from graftmt.text import SharedText, Text, TextCodec
 from graftmt.text.kinds import default_kind
 from graftmt.training.bases import make_card
 from graftmt.training.checkpoints import Checkpoints
-from graftmt.training.configuration import RetrainConfig
 from graftmt.training.drift import Drift, drift_of, scores_before
 from graftmt.training.retrain_request import check, check_origin, is_new, origin, retrain_directions, validation_text
-from graftmt.training.run import Prepared, Say, held_run, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.run_configuration import RetrainConfig
+from graftmt.training.stages import Prepared, Say, held_run, report_unknown, run_stages, run_subwords, set_up_torch
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
 

@@ -16,6 +16,7 @@ import pytest
 from graftmt.data.corpus import LONGEST_LINE
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
 from graftmt.prepare.readers import parse_languages
+from graftmt.prepare.readers.delimited import read_tables
 from graftmt.prepare.readers.flores import read_flores
 from graftmt.prepare.readers.gettext import read_gettext
 from graftmt.prepare.readers.jsonl import read_jsonl
@@ -23,8 +24,7 @@ from graftmt.prepare.readers.moses import language_and_stem, read_moses
 from graftmt.prepare.readers.named import Named, read_named
 from graftmt.prepare.readers.paracrawl import read_paracrawl
 from graftmt.prepare.readers.parquet import read_parquet
-from graftmt.prepare.readers.storage import Limits
-from graftmt.prepare.readers.tables import read_tables
+from graftmt.prepare.readers.stored_parts import Limits
 from graftmt.prepare.readers.ted import read_ted, unescape
 from graftmt.prepare.readers.tmx import read_tmx
 from graftmt.prepare.readers.unpc import is_unpc_file, read_unpc

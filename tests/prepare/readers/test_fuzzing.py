@@ -30,14 +30,14 @@ from hypothesis import strategies as st
 from graftmt.errors import GraftError
 from graftmt.prepare.conversion import convert
 from graftmt.prepare.readers import find_files
+from graftmt.prepare.readers.delimited import is_table, read_tables
 from graftmt.prepare.readers.flores import is_flores_file, read_flores
 from graftmt.prepare.readers.gettext import is_catalogue, read_gettext
 from graftmt.prepare.readers.jsonl import is_jsonl, read_jsonl
 from graftmt.prepare.readers.moses import is_moses_file, read_moses
 from graftmt.prepare.readers.paracrawl import is_pair_file, read_paracrawl
 from graftmt.prepare.readers.parquet import is_parquet, read_parquet
-from graftmt.prepare.readers.storage import Limits
-from graftmt.prepare.readers.tables import is_table, read_tables
+from graftmt.prepare.readers.stored_parts import Limits
 from graftmt.prepare.readers.ted import is_ted_file, read_ted
 from graftmt.prepare.readers.tmx import is_tmx, read_tmx
 from graftmt.prepare.readers.unpc import is_unpc_file, read_unpc

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from graftmt.errors import DataError, nearest
 from graftmt.files import check_regular
-from graftmt.prepare.readers.storage import (
+from graftmt.prepare.readers.stored_parts import (
     COMPRESSIONS,
     DAMAGE,
     Limits,

@@ -9,7 +9,7 @@ from graftmt.errors import DataError
 from graftmt.prepare.language_id import detector_code
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import SPLITS
-from graftmt.prepare.readers.languages import choose_languages
+from graftmt.prepare.readers.language_labels import choose_languages
 from graftmt.prepare.readers.lines import read_in_step
 from graftmt.prepare.source import Source
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import SPLITS, by_split
-from graftmt.prepare.readers.languages import choose_languages, corpus_name, looks_like_a_language
+from graftmt.prepare.readers.language_labels import choose_languages, corpus_name, looks_like_a_language
 from graftmt.prepare.readers.lines import check_text
 from graftmt.prepare.source import Line, Source
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from graftmt.errors import DataError
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import SPLITS, by_split, split_of
-from graftmt.prepare.readers.languages import choose_languages, looks_like_a_language
+from graftmt.prepare.readers.language_labels import choose_languages, looks_like_a_language
 from graftmt.prepare.readers.lines import read_in_step
 from graftmt.prepare.source import Source
 

@@ -22,7 +22,7 @@ from graftmt.files import atomic_folder
 from graftmt.places import check_outside_models
 from graftmt.prepare.readers.archives import StoredFile, find_files
 from graftmt.prepare.readers.moses import is_moses_file, read_moses
-from graftmt.prepare.readers.storage import Limits
+from graftmt.prepare.readers.stored_parts import Limits
 from graftmt.prepare.source import Source
 
 PROVIDERS = ("opus", "mtdata")

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from graftmt.errors import DataError, LanguageError
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import concatenate
-from graftmt.prepare.readers.languages import choose_languages
+from graftmt.prepare.readers.delimited import read_tables
+from graftmt.prepare.readers.language_labels import choose_languages
 from graftmt.prepare.readers.moses import language_and_stem, pair_of, read_moses
-from graftmt.prepare.readers.tables import read_tables
 from graftmt.prepare.readers.tmx import read_tmx
 from graftmt.prepare.source import Source
 

@@ -11,9 +11,9 @@ from typing import Any
 from graftmt.errors import DataError, nearest
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import by_split, split_of
-from graftmt.prepare.readers.languages import choose_languages
+from graftmt.prepare.readers.language_labels import choose_languages
 from graftmt.prepare.readers.lines import check_text
-from graftmt.prepare.readers.storage import DAMAGE
+from graftmt.prepare.readers.stored_parts import DAMAGE
 from graftmt.prepare.source import Line, Source
 
 BATCH = 4096

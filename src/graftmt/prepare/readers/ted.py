@@ -13,7 +13,7 @@ from graftmt.data.corpus import LONGEST_LINE
 from graftmt.errors import DataError
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import SPLITS
-from graftmt.prepare.readers.languages import choose_languages
+from graftmt.prepare.readers.language_labels import choose_languages
 from graftmt.prepare.readers.lines import read_records, too_long
 from graftmt.prepare.source import Line, Source
 

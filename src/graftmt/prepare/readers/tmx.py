@@ -9,7 +9,7 @@ from graftmt.data.corpus import LONGEST_LINE
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import by_split, split_of
-from graftmt.prepare.readers.languages import choose_languages
+from graftmt.prepare.readers.language_labels import choose_languages
 from graftmt.prepare.readers.lines import check_text, too_long
 from graftmt.prepare.source import Line, Source
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from graftmt.errors import DataError
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import by_split
-from graftmt.prepare.readers.languages import choose_languages
+from graftmt.prepare.readers.language_labels import choose_languages
 from graftmt.prepare.readers.lines import read_in_step
 from graftmt.prepare.source import Source
 

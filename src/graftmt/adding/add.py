@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from graftmt.adding.add_options import AddOptions
 from graftmt.adding.defaults import FEWEST_LINES, choose_steps
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
 from graftmt.adding.folder import check_earlier_run, steps_done, work_folder
 from graftmt.adding.more_text import PlannedText, plan_more_text, poor_text, with_more_text
-from graftmt.adding.options import AddOptions
 from graftmt.adding.plan import AddPlan, Request, make_plan, without_more_text
 from graftmt.adding.result import AddResult
 from graftmt.adding.settings import make_config

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import torch
 
-from graftmt.adding import run
+from graftmt.adding import add as run
+from graftmt.adding.add_options import AddOptions
 from graftmt.adding.examination import Examination
 from graftmt.adding.folder import check_earlier_run, steps_done, work_folder
-from graftmt.adding.options import AddOptions
 from graftmt.adding.plan import Request, requests_of
 from graftmt.adding.result import AddResult
 from graftmt.base import Base
@@ -364,7 +364,7 @@ def test_more_text_makes_partners_of_the_other_languages(options: AddOptions, ba
 def phrases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Text that the demo's base can translate: enough for 25 lines in each of its other languages."""
     pytest.importorskip("babel")
-    from graftmt.demo.corpus import write_corpus
+    from graftmt.demo.phrase_corpus import write_corpus
 
     folder = tmp_path_factory.mktemp("phrases") / "corpus"
     write_corpus(folder, ("en", "fr", "ru", "el"), train_lines=400, valid_lines=20, test_lines=20)

@@ -17,8 +17,8 @@ from graftmt.base import Base, check_base_place, choose_device, read_base_docume
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, Direction, select_directions
 from graftmt.decoding import SearchOptions, batch_tokens_for
-from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, SPLITS, write_corpus
-from graftmt.demo.packs import GREEK, GREEK_ADAPTERS, PARTNER, UKRAINIAN, PackPlan, make_pack, pack_config, store_pack
+from graftmt.demo.demo_packs import GREEK, GREEK_ADAPTERS, PARTNER, UKRAINIAN, PackPlan, make_pack, pack_config, store_pack
+from graftmt.demo.phrase_corpus import BASE_LANGUAGES, NEW_LANGUAGES, SPLITS, write_corpus
 from graftmt.demo.report import (
     Findings,
     Result,

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from graftmt.augmentation import AugmentOptions, Engine, augment, augment_training
-from graftmt.augmentation import run as run_module
+from graftmt.augmentation import augmenting as run_module
 from graftmt.augmentation.assembly import DROPPED
 from graftmt.augmentation.chunks import Translated
 from graftmt.base import Base
@@ -251,7 +251,7 @@ def test_killed_and_started_again_nothing_is_lost_or_duplicated(
 
 @pytest.fixture(scope="module")
 def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from graftmt.demo.corpus import write_corpus
+    from graftmt.demo.phrase_corpus import write_corpus
 
     folder = tmp_path_factory.mktemp("demo") / "corpus"
     write_corpus(folder, ("en", "el"), train_lines=3000, valid_lines=50, test_lines=50)
@@ -419,7 +419,7 @@ def test_what_cannot_be_is_refused(options: AugmentOptions, changes: dict[str, A
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_pack_trains_on_it(options: AugmentOptions, tmp_path: Path, side: Any) -> None:
-    from graftmt.adding.options import AddOptions
+    from graftmt.adding.add_options import AddOptions
     from graftmt.api import add_with
 
     options = replace(options, spec="20-bt", languages=("fr", "ru"))

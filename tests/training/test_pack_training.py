@@ -25,7 +25,7 @@ from graftmt.training.journal import read_log
 from graftmt.training.loop import FORGOTTEN, Trainer, forgetting
 from graftmt.training.pack_directions import pack_directions
 from graftmt.training.pack_preparation import pack_subwords, prepare_pack
-from graftmt.training.run import padded_where_unknown
+from graftmt.training.stages import padded_where_unknown
 
 Train = Callable[..., Pack]
 Stopping = Callable[..., type[Trainer]]
@@ -216,7 +216,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(
     options = {"steps": 12, "validate": True, "checkpoint_every": 5, "log_every": 1}
     whole = train_graft(tmp_path / "whole", base, side, recipe, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graftmt.training.run.Trainer", stopping_after(step))
+        patch.setattr("graftmt.training.stages.Trainer", stopping_after(step))
         with pytest.raises(Stopped):
             train_graft(tmp_path / "halves", base, side, recipe, **options)
     assert not (tmp_path / "halves" / "pack").exists()
@@ -312,7 +312,7 @@ def test_a_continued_run_starts_from_its_parent_and_resumes_exactly(
         config = replace(graft_config(tmp_path / name, "target", parent=parent), stages=(stage,))
         if name == "halves":
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("graftmt.training.run.Trainer", stopping_after(3))
+                patch.setattr("graftmt.training.stages.Trainer", stopping_after(3))
                 with pytest.raises(Stopped):
                     train_pack(config, base, train, quiet=True, say=lambda _: None)
         packs.append(train_pack(config, base, train, quiet=True, say=lambda _: None))

@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from graftmt.decoding import kernels as maxima
+from graftmt.decoding import search_kernels as maxima
 from graftmt.decoding import step_kernels as steps
 from graftmt.decoding.full_sums import HalfNorm
-from graftmt.model import kernels as few
+from graftmt.model import attention_kernels as few
 from graftmt.model import packed_kernels as packed
 from graftmt.training import loss_kernels as loss
 

@@ -12,13 +12,13 @@ from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
 from graftmt.packs.component import SCOPED
 from graftmt.packs.storage import check_place
-from graftmt.training.configuration import PackConfig
 from graftmt.training.journal import OnStep
 from graftmt.training.pack_directions import with_scoped_stage
 from graftmt.training.pack_preparation import PackJob, prepare_pack
-from graftmt.training.run import Say, held_run, run_facts, run_stages, set_up_torch
+from graftmt.training.run_configuration import PackConfig
 from graftmt.training.run_state import RunState
 from graftmt.training.sharding import shard
+from graftmt.training.stages import Say, held_run, run_facts, run_stages, set_up_torch
 from graftmt.training.stopping import stop_on_signals
 
 

@@ -10,7 +10,7 @@ import pytest
 from graftmt.configuration import apply_overrides, from_mapping
 from graftmt.errors import ConfigError
 from graftmt.training import PackConfig, TrainConfig
-from graftmt.training.configuration import (
+from graftmt.training.run_configuration import (
     DataConfig,
     ModelSection,
     NewDirectionsConfig,

@@ -38,11 +38,11 @@ from graftmt.reading import open_regular
 from graftmt.text import Codec, SharedText
 from graftmt.text.kinds import default_kind
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
-from graftmt.training.configuration import RunConfig, StageConfig, SubwordConfig
 from graftmt.training.distribution import Processes, processes
 from graftmt.training.journal import Journal, OnStep
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
+from graftmt.training.run_configuration import RunConfig, StageConfig, SubwordConfig
 from graftmt.training.run_state import RunState
 from graftmt.training.sharding import held_bytes, whole_bytes
 from graftmt.training.stopping import Stopped, StopRequest

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.demo.corpus import (
+from graftmt.demo.inventory import CANDIDATES, inventory_of, name_of, quantity_of
+from graftmt.demo.phrase_corpus import (
     BASE_LANGUAGES,
     NEW_LANGUAGES,
     SPLITS,
@@ -24,7 +25,6 @@ from graftmt.demo.corpus import (
     without_numbers,
     write_corpus,
 )
-from graftmt.demo.inventory import CANDIDATES, inventory_of, name_of, quantity_of
 from graftmt.demo.phrases import TEMPLATES, Phrase, render
 from graftmt.demo.slots import KINDS, Slot
 from graftmt.errors import DataError, GraftError, LanguageError
@@ -73,7 +73,7 @@ def test_same_seed_same_corpus_and_other_seed_another(corpus):
 
 def test_corpus_does_not_depend_on_hashes_time_zone_or_machine_language():
     command = (
-        "from graftmt.demo.corpus import build_corpus\n"
+        "from graftmt.demo.phrase_corpus import build_corpus\n"
         "import json; print(json.dumps(build_corpus(['en', 'el'], train_lines=300, valid_lines=5, test_lines=5)))"
     )
     outputs = []

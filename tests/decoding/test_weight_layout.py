@@ -7,7 +7,7 @@ import torch
 
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.decoding.full_sums import with_full_sums
-from graftmt.decoding.packing import PackedLinear, packed
+from graftmt.decoding.weight_layout import PackedLinear, packed
 from graftmt.model import Transformer
 
 END = 2

@@ -20,7 +20,7 @@ from graftmt.augmentation.back_translation import (
 )
 from graftmt.augmentation.chunks import Work, differences
 from graftmt.augmentation.engines import LOCAL, Engine
-from graftmt.augmentation.plan import Plan, Spec, make_plan
+from graftmt.augmentation.line_choice import Plan, Spec, make_plan
 from graftmt.base import Base, choose_device, read_base_document
 from graftmt.data import Corpus
 from graftmt.data.corpus import check_equal_lengths, find_files
@@ -28,7 +28,7 @@ from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
-from graftmt.prepare.folders import check_replaceable
+from graftmt.prepare.output_folder import check_replaceable
 from graftmt.progress import pace, progress
 from graftmt.reading import open_regular
 from graftmt.text.languages import check_language_names

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graftmt.augmentation.plan import Plan, Spec, make_plan, spread
+from graftmt.augmentation.line_choice import Plan, Spec, make_plan, spread
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError, DataError, LanguageError
 

@@ -16,9 +16,9 @@ import pytest
 from graftmt.base import Base
 from graftmt.configuration import from_mapping, load_yaml
 from graftmt.data import Corpus
-from graftmt.demo.corpus import BASE_LANGUAGES, NEW_LANGUAGES, build_corpus, write_corpus
-from graftmt.demo.packs import GREEK, MERGES, make_pack, pack_config
-from graftmt.demo.run import DemoOptions, check_no_other_base, copy_shipped_base, put_base, run_demo
+from graftmt.demo.demo_packs import GREEK, MERGES, make_pack, pack_config
+from graftmt.demo.phrase_corpus import BASE_LANGUAGES, NEW_LANGUAGES, build_corpus, write_corpus
+from graftmt.demo.story import DemoOptions, check_no_other_base, copy_shipped_base, put_base, run_demo
 from graftmt.errors import GraftError
 from graftmt.packs import Recipe, load_pack
 from graftmt.packs.components.first_values import FirstValues

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graftmt.adding.corpus import AddCorpus, choose_lines, form, open_add_corpus
+from graftmt.adding.pack_text import AddCorpus, choose_lines, form, open_add_corpus
 from graftmt.data import Corpus
 from graftmt.data.corpus import segmented
 from graftmt.errors import ConfigError, DataError, LanguageError
