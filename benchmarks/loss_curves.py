@@ -30,7 +30,7 @@ from graftmt.configuration import from_mapping
 from graftmt.data import BatchMaker, Corpus
 from graftmt.evaluation import plot_curves
 from graftmt.model import dropout, packed_kernels, transformer
-from graftmt.training import PackConfig, TrainConfig, fused_loss, train_base, train_pack
+from graftmt.training import PackConfig, TrainConfig, fused_loss, stages, train_base, train_pack
 from graftmt.training.journal import read_log
 
 LARGE = {"size": "base", "steps": 300, "batch_tokens": 16_384}
