@@ -46,3 +46,19 @@ def test_links_lead_to_files_and_make_targets_exist() -> None:
 def test_no_page_has_a_gap_left_to_fill() -> None:
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         assert "@@" not in page.read_text(encoding="utf-8"), page.name
+
+
+def test_files_and_functions_that_the_overview_names_are_there() -> None:
+    """`training/loop.py` is a file, and after `adding/plan.py`, `make_plan` comes a name that it defines."""
+    text = (ROOT / "docs" / "overview.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "graftmt"
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", text))
+    assert len(named) > 60
+    assert not sorted(name for name in named if not (package / name).is_file() and not (ROOT / name).is_file())
+    for file, function in re.findall(r"`((?:\w+/)*\w+\.py)`, `(\w+)`", text):
+        source = (package / file).read_text(encoding="utf-8")
+        assert re.search(rf"^\s*(?:def|class) {function}\b", source, flags=re.MULTILINE), f"{file} has no {function}"
+
+
+def test_the_readme_is_a_front_door() -> None:
+    assert len(README.splitlines()) <= 150
