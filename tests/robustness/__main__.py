@@ -53,6 +53,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="another one makes other cases")
     parser.add_argument("--share", type=float, default=1.0, help="of the usual number of cases, such as 0.1")
     parser.add_argument("--sample", action="store_true", help="few cases of each kind: some minutes on one core")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on where another run ended")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, help="stop after so many")
     parser.add_argument("--output", type=Path, help="a JSON file for counts and findings")
@@ -92,10 +93,12 @@ def tell(findings: list[Finding]) -> None:
 
 def run_kind(world: World, folder: Path, kind: str, count: int, options: argparse.Namespace, started: float) -> Tally:
     tally, shown = Tally(), time.monotonic()
-    cases = [(kind, options.seed, number) for number in range(count)]
+    cases = [(kind, options.seed, options.first + number) for number in range(count)]
     with get_context("fork").Pool(options.processes, start_worker, (world, folder)) as pool:
         for done in pool.imap_unordered(run_case, cases, chunksize=4 if count > 100 else 1):
             tally.add(done)
+            for found in done.findings:  # at once: a run that is cut short has told what it found
+                print(f"  found {found.problem}: {found.signature} (--replay {found.case})", flush=True)
             if time.monotonic() - shown > 20:
                 shown = time.monotonic()
                 print(
