@@ -317,7 +317,7 @@ def test_a_continued_pack_takes_side_and_recipe_from_its_parent(continued, tmp_p
         (["--side", "both"], "is a source pack; leave --side out"),
         (["--recipe", "embed + enc-norm"], "keeps its own, 'embed'"),
         (["--merges", "20"], "keeps its vocabulary"),
-        (["--run", "runs/el-source", "--fresh"], "runs/el-source is not empty and not the run of a pack"),
+        (["--run", "runs/el-source", "--fresh"], "would move the pack to continue"),
         (["--continue", "nowhere"], "there is no pack nowhere"),
         (["--continue", "runs/el-source"], "did you mean runs/el-source/pack?"),
     ],
