@@ -268,3 +268,12 @@ def test_lists_of_plain_values_differ_as_wholes() -> None:
 def test_values_that_nothing_can_be_done_with_are_named(override: str, name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         from_mapping(Options, apply_overrides({"run": "x"}, [override]))
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "a: &a {b: *a}", "a: " + "[" * 60 + "]" * 60])
+def test_yaml_without_an_end_is_an_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "deep.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match="deep"):
+        load_yaml(tmp_path / "deep.yaml")
+    with pytest.raises(ConfigError, match="deep"):
+        apply_overrides(apply_overrides({}, [f"x={text[3:]}"]), [])

@@ -19,6 +19,8 @@ from graftmt.files import check_regular
 from graftmt.reading import LARGEST_TEXT, read_limited
 
 T = TypeVar("T")
+DEEPEST = 50
+"""Levels of a configuration."""
 LONGEST_INTEGER = 128
 """Bits. Larger ones cannot be meant, nor become a float, nor be shown."""
 
@@ -42,7 +44,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}.") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{path} holds a {type(value).__name__} where a mapping of keys to values was expected.")
-    return value
+    copied: dict[str, Any] = _deep_copy(value)
+    return copied
 
 
 def apply_overrides(mapping: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -80,11 +83,14 @@ def _set(node: Any, keys: list[str], value: Any, dotted: str) -> None:
             node = node[index]
 
 
-def _deep_copy(value: Any) -> Any:
+def _deep_copy(value: Any, depth: int = 0) -> Any:
+    """The same value in mappings and lists of its own. One that is in itself, as YAML can have it, has no end."""
+    if depth > DEEPEST:
+        raise ConfigError(f"the configuration is nested more than {DEEPEST} levels deep, or holds itself; write it flatter.")
     if isinstance(value, dict):
-        return {key: _deep_copy(item) for key, item in value.items()}
+        return {key: _deep_copy(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_deep_copy(item) for item in value]
+        return [_deep_copy(item, depth + 1) for item in value]
     return value
 
 

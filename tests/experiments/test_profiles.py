@@ -213,3 +213,10 @@ def test_small_parts_of_the_text_are_trained_on_for_fewer_updates() -> None:
     assert small.validation.every < small.stages[0].steps
     pair = Job(kind="size", model=1, languages=("el", "en"), seed=1, lines=1000)
     assert bilingual_config(profile, pair, PLACES).stages[0].steps == 200
+
+
+@pytest.mark.parametrize("key", ["7", "null", "[a, b]: 1\n? x"])
+def test_a_key_that_is_no_text_is_an_error(tmp_path: Path, key: str) -> None:
+    (tmp_path / "own.yaml").write_text(f"name: own\n{key}: 1\n", encoding="utf-8")
+    with pytest.raises(ConfigError):
+        load_profile(str(tmp_path / "own.yaml"))

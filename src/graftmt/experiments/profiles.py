@@ -275,5 +275,5 @@ def load_profile(name: str, overrides: Sequence[str] = ()) -> Profile:
                 f"{', '.join(known_profiles())}. A profile of your own is given as the path of its YAML file."
             )
         path = FOLDER / f"{name}.yaml"
-    mapping: dict[str, Any] = {key: value for key, value in load_yaml(path).items() if not key.startswith("_")}
+    mapping: dict[str, Any] = {key: value for key, value in load_yaml(path).items() if not str(key).startswith("_")}
     return from_mapping(Profile, apply_overrides(mapping, overrides))
