@@ -430,11 +430,7 @@ def test_a_folder_of_other_things_is_never_replaced_by_a_pack(source, tmp_path: 
     (tmp_path / "mine" / "thesis.txt").write_text("years of work\n", encoding="utf-8")
     result = source("-o", "mine")
     assert result.code == 1
-<<<<<<< HEAD
     assert "mine" in result.stderr and "thesis.txt" in result.stderr
-=======
-    assert "mine is not empty and not a pack (thesis.txt), and stays as it is" in result.stderr
->>>>>>> work
     assert (tmp_path / "mine" / "thesis.txt").read_text(encoding="utf-8") == "years of work\n"
     assert not (tmp_path / "runs").exists()
     assert source("-o", "mine/pack", "-q").code == 0
