@@ -23,7 +23,7 @@ from graftmt.text.protocol import BOUNDARY
 Integers = npt.NDArray[np.int64]
 Pair = tuple[Integers, Integers]  # the pieces of one line: new rows, base rows
 
-VERSION = 2
+VERSION = 3
 """Of what is found: tables that were kept from an earlier one are not used."""
 
 _LONGEST_LINE = 128  # in tokens; longer lines say least about each token and cost most
