@@ -431,7 +431,9 @@ def test_a_folder_written_without_locks_is_not_removed_by_one_who_has_them(
 )
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_names_that_others_gave_are_left_alone(tmp_path: Path, name: str, kind: str) -> None:
-    (tmp_path / name).mkdir() if kind == "folder" else (tmp_path / name).write_text("theirs", encoding="utf-8")
+    if kind == "folder":
+        (tmp_path / name).mkdir()
+    (tmp_path / name / "theirs" if kind == "folder" else tmp_path / name).write_text("theirs", encoding="utf-8")
     write_folder(tmp_path / "aug", "new", "a")
     assert {path.name for path in tmp_path.iterdir()} == {"aug", name}
 
@@ -586,8 +588,8 @@ def test_a_folder_may_be_removed_by_whoever_holds_it(tmp_path: Path) -> None:
     write_text(tmp_path / "work" / "file", "x")  # it is no longer watched
 
 
-def test_what_a_process_left_that_was_killed_before_it_had_its_lock_goes_after_a_while(tmp_path: Path) -> None:
-    for name, inside in (("young", []), ("old", []), ("older", ["unlocked"]), ("full", ["unlocked", "new"])):
+def test_what_a_process_left_that_was_killed_before_it_had_its_lock_or_after_goes(tmp_path: Path) -> None:
+    for name, inside in (("young", ["unlocked"]), ("empty", []), ("older", ["unlocked"]), ("full", ["unlocked", "new"])):
         place = tmp_path / f".{name}.abcdefgh.tmp"
         place.mkdir()
         for file in inside:
@@ -596,3 +598,22 @@ def test_what_a_process_left_that_was_killed_before_it_had_its_lock_goes_after_a
             os.utime(place, (1, 1))
     sweep(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {".young.abcdefgh.tmp", ".full.abcdefgh.tmp"}
+
+
+def test_a_place_that_another_process_removes_while_it_is_empty_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def make(**options: str) -> str:
+        made.append(mkdtemp(**options))
+        if len(made) == 1:
+            sweep(tmp_path)
+        return made[-1]
+
+    mkdtemp = files.tempfile.mkdtemp
+    monkeypatch.setattr(files.tempfile, "mkdtemp", make)
+    with atomic_folder(tmp_path / "folder") as folder:
+        (folder / "new").touch()
+    assert len(made) == 2
+    assert content(tmp_path).keys() == {"folder/new"}

@@ -109,9 +109,9 @@ def _new_file(path: Path) -> tuple[Path, BinaryIO]:
 @contextmanager
 def _own_place(path: Path) -> Iterator[Path]:
     """A folder beside `path` with a locked file `lock`; it is removed with all in it when the block ends."""
-    place = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+    place, handle = _new_place(path)
     try:
-        with (place / "unlocked").open("wb") as handle:
+        with handle:
             # It has its name only once it is locked. Where there are no locks it never has, and nobody removes the folder.
             if _lock(handle):
                 (place / "unlocked").rename(place / "lock")
@@ -122,6 +122,15 @@ def _own_place(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             place.rmdir()
+
+
+def _new_place(path: Path) -> tuple[Path, BinaryIO]:
+    """An empty one may be removed by another process, which takes it for a dead one's; then there is a next."""
+    while True:
+        place = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+        with suppress(FileNotFoundError):
+            return place, (place / "unlocked").open("wb")
+        make_folder(path.parent)  # an error if that is what is gone
 
 
 def remove_left(path: Path) -> None:
@@ -164,17 +173,16 @@ def _remove_folder(left: Path, path: Path) -> None:
 
 
 def _remove_begun(left: Path) -> None:
-    """Of a process that was killed before it had the lock: nothing is in it but the file that was to become the lock.
+    """Of a process that was killed before it had the lock, or after: empty, or with the file that was to become the lock.
 
-    Only an old one: a process that is alive takes moments to get there.
+    With that file only an old one: a process that is alive takes moments to lock it.
     """
-    if time.time() - left.stat().st_mtime < MOMENTS or not set(os.listdir(left)) <= {"unlocked"}:
-        return
-    with suppress(FileNotFoundError), (left / "unlocked").open("r+b") as handle:
-        if not _lock(handle):
-            return
-        (left / "unlocked").unlink()
-    left.rmdir()
+    inside = os.listdir(left)
+    if inside == ["unlocked"] and time.time() - left.stat().st_mtime > MOMENTS:
+        with (left / "unlocked").open("r+b") as handle:
+            if _lock(handle):
+                (left / "unlocked").unlink()
+    left.rmdir()  # refused if something is in it
 
 
 def _clear(place: Path, path: Path) -> None:
