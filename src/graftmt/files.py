@@ -10,6 +10,7 @@ import re
 import secrets
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -320,12 +321,15 @@ MOST_VALUES = 2_000_000
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def parse_json(content: bytes) -> Any:
-    """The value of a JSON text from anywhere. Whatever is wrong with it is a ValueError with a short message."""
+def parse_json(content: bytes, *, most: int = MOST_VALUES, unique: bool = False) -> Any:
+    """The value of a JSON text from anywhere. Whatever is wrong with it is a ValueError with a short message.
+
+    `most`: values that it may have. `unique`: an object that has a key twice is an error too.
+    """
     try:
-        if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:
-            raise ValueError(f"more than {MOST_VALUES:,} values")
-        value = json.loads(content)
+        if sum(map(content.count, (b",", b"[", b"{"))) > most:
+            raise ValueError(f"more than {most:,} values")
+        value = json.loads(content, object_pairs_hook=_unique if unique else None)
         if _SURROGATE.search(content):  # half of a character: Python reads it, and fails wherever it is written
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -333,3 +337,11 @@ def parse_json(content: bytes) -> Any:
     except RecursionError:
         raise ValueError("nested too deep") from None
     return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {repeated!r:.60} stands there twice")
+    return found
