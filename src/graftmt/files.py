@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import tempfile
-import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,7 +22,6 @@ from graftmt.reading import check_regular_or_new, read_limited
 
 LEFT = re.compile(r"\.(.+)\.(?:\d+|[a-z0-9_]{8})\.tmp")
 """What a process that was killed may leave of what was to have the name in the middle."""
-MOMENTS = 60.0
 
 
 @contextmanager
@@ -112,9 +111,6 @@ def _own_place(path: Path) -> Iterator[Path]:
     place, handle = _new_place(path)
     try:
         with handle:
-            # It has its name only once it is locked. Where there are no locks it never has, and nobody removes the folder.
-            if _lock(handle):
-                (place / "unlocked").rename(place / "lock")
             try:
                 yield place
             finally:
@@ -125,12 +121,24 @@ def _own_place(path: Path) -> Iterator[Path]:
 
 
 def _new_place(path: Path) -> tuple[Path, BinaryIO]:
-    """An empty one may be removed by another process, which takes it for a dead one's; then there is a next."""
+    """Made and locked. Another process may take it for a dead one's and remove it before it is locked; then there is a next."""
     while True:
         place = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-        with suppress(FileNotFoundError):
-            return place, (place / "unlocked").open("wb")
+        with suppress(FileNotFoundError, BlockingIOError):
+            return place, _locked_file(place)
         make_folder(path.parent)  # an error if that is what is gone
+
+
+def _locked_file(place: Path) -> BinaryIO:
+    """`lock` in a new place, which has this name once it is locked: without locks never, and nobody removes the place."""
+    handle = (place / "unlocked").open("wb")
+    try:
+        if _lock(handle):
+            (place / "unlocked").rename(place / "lock")
+    except OSError:
+        handle.close()
+        raise
+    return handle
 
 
 def remove_left(path: Path) -> None:
@@ -175,10 +183,9 @@ def _remove_folder(left: Path, path: Path) -> None:
 def _remove_begun(left: Path) -> None:
     """Of a process that was killed before it had the lock, or after: empty, or with the file that was to become the lock.
 
-    With that file only an old one: a process that is alive takes moments to lock it.
+    A process that is alive and was about to lock that file finds it locked or gone, and begins again in another place.
     """
-    inside = os.listdir(left)
-    if inside == ["unlocked"] and time.time() - left.stat().st_mtime > MOMENTS:
+    if os.listdir(left) == ["unlocked"]:
         with (left / "unlocked").open("r+b") as handle:
             if _lock(handle):
                 (left / "unlocked").unlink()
@@ -314,12 +321,15 @@ MOST_VALUES = 2_000_000
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def parse_json(content: bytes) -> Any:
-    """The value of a JSON text from anywhere. Whatever is wrong with it is a ValueError with a short message."""
+def parse_json(content: bytes, *, most: int = MOST_VALUES, unique: bool = False) -> Any:
+    """The value of a JSON text from anywhere. Whatever is wrong with it is a ValueError with a short message.
+
+    `most`: values that it may have. `unique`: an object that has a key twice is an error too.
+    """
     try:
-        if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:
-            raise ValueError(f"more than {MOST_VALUES:,} values")
-        value = json.loads(content)
+        if sum(map(content.count, (b",", b"[", b"{"))) > most:
+            raise ValueError(f"more than {most:,} values")
+        value = json.loads(content, object_pairs_hook=_unique if unique else None)
         if _SURROGATE.search(content):  # half of a character: Python reads it, and fails wherever it is written
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -327,3 +337,11 @@ def parse_json(content: bytes) -> Any:
     except RecursionError:
         raise ValueError("nested too deep") from None
     return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {repeated!r:.60} stands there twice")
+    return found

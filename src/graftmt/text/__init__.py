@@ -6,6 +6,7 @@ codes together. `Tokenizer` is our own kind; `train_subwords` learns the `Subwor
 
 from __future__ import annotations
 
+from graftmt.text.aliases import find_language, match_names, new_language, resolve_language
 from graftmt.text.codec import Codec, TextCodec
 from graftmt.text.languages import check_language_names
 from graftmt.text.layout import CodePlacement, Layout
@@ -35,8 +36,12 @@ __all__ = [
     "Vocabulary",
     "check_language_names",
     "code_symbol",
+    "find_language",
     "languages_of",
+    "match_names",
+    "new_language",
     "normalise",
     "pieces_of",
+    "resolve_language",
     "train_subwords",
 ]
