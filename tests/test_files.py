@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 from hypothesis import given
@@ -589,15 +590,45 @@ def test_a_folder_may_be_removed_by_whoever_holds_it(tmp_path: Path) -> None:
 
 
 def test_what_a_process_left_that_was_killed_before_it_had_its_lock_or_after_goes(tmp_path: Path) -> None:
-    for name, inside in (("young", ["unlocked"]), ("empty", []), ("older", ["unlocked"]), ("full", ["unlocked", "new"])):
+    for name, inside in (("begun", ["unlocked"]), ("empty", []), ("full", ["unlocked", "new"])):
         place = tmp_path / f".{name}.abcdefgh.tmp"
         place.mkdir()
         for file in inside:
             (place / file).touch()
-        if name != "young":
-            os.utime(place, (1, 1))
     sweep(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {".young.abcdefgh.tmp", ".full.abcdefgh.tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == {".full.abcdefgh.tmp"}
+
+
+@pytest.mark.parametrize("moment", ["before it is locked", "while another has the lock", "after it is locked"])
+def test_a_place_that_another_process_takes_for_a_dead_ones_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Whichever of the two locks the file first, nothing is written into a place that the other removes."""
+    lock, calls = files._lock, []
+
+    def disturbed(handle: IO[Any], **options: Any) -> bool:
+        calls.append(handle)
+        if len(calls) > 1:
+            return lock(handle, **options)
+        (place,) = tmp_path.glob(".folder.*.tmp")
+        if moment == "before it is locked":
+            sweep(tmp_path)
+        elif moment == "while another has the lock":
+            with (place / "unlocked").open("r+b") as other:
+                assert lock(other)
+                return lock(handle, **options)  # refused
+        else:
+            assert lock(handle, **options)
+            sweep(tmp_path)  # the lock is respected
+        return lock(handle, **options)
+
+    monkeypatch.setattr(files, "_lock", disturbed)
+    with atomic_folder(tmp_path / "folder") as folder:
+        (folder / "new").touch()
+    monkeypatch.undo()
+    sweep(tmp_path)
+    assert content(tmp_path).keys() == {"folder/new"}
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_a_place_that_another_process_removes_while_it_is_empty_is_made_anew(

@@ -32,12 +32,12 @@ class TrainingError(GraftError):
 
 
 # Controls but for tab and line end, what turns the direction of text, and halves of characters.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: object) -> str:
     """The text with escapes for what would command a terminal: names, paths and lines may come from anyone."""
-    return _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode(), str(text))
+    return UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode(), str(text))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

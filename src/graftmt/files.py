@@ -10,7 +10,6 @@ import re
 import secrets
 import shutil
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,7 +22,6 @@ from graftmt.reading import check_regular_or_new, read_limited
 
 LEFT = re.compile(r"\.(.+)\.(?:\d+|[a-z0-9_]{8})\.tmp")
 """What a process that was killed may leave of what was to have the name in the middle."""
-MOMENTS = 60.0
 
 
 @contextmanager
@@ -113,9 +111,6 @@ def _own_place(path: Path) -> Iterator[Path]:
     place, handle = _new_place(path)
     try:
         with handle:
-            # It has its name only once it is locked. Where there are no locks it never has, and nobody removes the folder.
-            if _lock(handle):
-                (place / "unlocked").rename(place / "lock")
             try:
                 yield place
             finally:
@@ -126,12 +121,24 @@ def _own_place(path: Path) -> Iterator[Path]:
 
 
 def _new_place(path: Path) -> tuple[Path, BinaryIO]:
-    """An empty one may be removed by another process, which takes it for a dead one's; then there is a next."""
+    """Made and locked. Another process may take it for a dead one's and remove it before it is locked; then there is a next."""
     while True:
         place = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-        with suppress(FileNotFoundError):
-            return place, (place / "unlocked").open("wb")
+        with suppress(FileNotFoundError, BlockingIOError):
+            return place, _locked_file(place)
         make_folder(path.parent)  # an error if that is what is gone
+
+
+def _locked_file(place: Path) -> BinaryIO:
+    """`lock` in a new place, which has this name once it is locked: without locks never, and nobody removes the place."""
+    handle = (place / "unlocked").open("wb")
+    try:
+        if _lock(handle):
+            (place / "unlocked").rename(place / "lock")
+    except OSError:
+        handle.close()
+        raise
+    return handle
 
 
 def remove_left(path: Path) -> None:
@@ -176,10 +183,9 @@ def _remove_folder(left: Path, path: Path) -> None:
 def _remove_begun(left: Path) -> None:
     """Of a process that was killed before it had the lock, or after: empty, or with the file that was to become the lock.
 
-    With that file only an old one: a process that is alive takes moments to lock it.
+    A process that is alive and was about to lock that file finds it locked or gone, and begins again in another place.
     """
-    inside = os.listdir(left)
-    if inside == ["unlocked"] and time.time() - left.stat().st_mtime > MOMENTS:
+    if os.listdir(left) == ["unlocked"]:
         with (left / "unlocked").open("r+b") as handle:
             if _lock(handle):
                 (left / "unlocked").unlink()

@@ -341,6 +341,11 @@ def test_a_split_is_made_again_only_when_the_text_or_the_options_change(tmp_path
     assert is_made_again(seed=2, held_out_lines=3)
     (made.parent / "valid.en.txt").unlink()
     assert is_made_again(seed=2, held_out_lines=3)
+    for name in ("train.el.txt", "valid.en.txt"):  # damage of the same length
+        content = (made.parent / name).read_bytes()
+        (made.parent / name).write_bytes(content[:1].swapcase() + content[1:-2] + b"#\n")
+        assert is_made_again(seed=2, held_out_lines=3)
+        assert (made.parent / name).read_bytes() == content
     assert not is_made_again(seed=2, held_out_lines=3)
     assert [path.name for path in made.parent.parent.iterdir()] == ["data"]
 

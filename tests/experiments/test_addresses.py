@@ -14,7 +14,7 @@ import pytest
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.experiments import addresses, job_settings
-from graftmt.experiments.addresses import Addresses, digest
+from graftmt.experiments.addresses import Addresses, digest, short_hash
 from graftmt.experiments.evaluating import Evaluator
 from graftmt.experiments.job_locks import JobLocks
 from graftmt.experiments.job_settings import Places, deciding, retrain_mapping, training_settings
@@ -71,14 +71,14 @@ def test_settings_that_decide_a_model_are_in_its_name(
 
 
 def test_text_and_base_are_in_a_name(corpus: Path, graft_base, tmp_path: Path) -> None:
-    profile = load_profile("docs")
+    profile = load_profile("docs-quick")
 
     def names() -> list[str | None]:
         found = Addresses(profile, tmp_path, corpus, {4: graft_base()})
         return [found.name(GREEK), found.name(replace(GREEK, languages=("uk",))), *found.sets]
 
     before = names()
-    assert names() == before
+    assert names() == before and len(before) == 3
     (corpus / "train.tlh.txt").write_text("no language of the profile\n", encoding="utf-8")
     (corpus / "other.el.txt").write_text("no split of the profile\n", encoding="utf-8")
     assert names() == before
@@ -118,9 +118,30 @@ def test_a_test_set_s_own_folder_counts(corpus: Path, tmp_path: Path) -> None:
 
 def test_how_a_set_is_translated_and_scored_is_in_its_name(corpus: Path, tmp_path: Path) -> None:
     changes = [[], ["evaluation.beam=3"], ["evaluation.sets.test.tokenize=char"], ["evaluation.sets.test.lines=7"]]
-    found = [name for change in changes for name in Addresses(load_profile("docs", change), tmp_path, corpus).sets]
-    assert len(set(found)) == 4
-    assert list(Addresses(load_profile("docs", ["evaluation.batch_tokens=9"]), tmp_path, corpus).sets) == found[:1]
+    changes += [["evaluation.sets.test.between_lines=3"], ["evaluation.sets.test.checkpoint=last"]]
+    found = [name for change in changes for name in Addresses(load_profile("docs-quick", change), tmp_path, corpus).sets]
+    assert len(set(found)) == 6
+    assert list(Addresses(load_profile("docs-quick", ["evaluation.batch_tokens=9"]), tmp_path, corpus).sets) == found[:1]
+
+
+def test_jobs_keep_their_names() -> None:
+    """Results are found by them. A new option of a training belongs into `ADDED_LATER`, or all are run again."""
+    jobs = [GREEK, base_job(4), *(replace(GREEK, model=number) for number in (31, 106))]
+    found = {job.key: short_hash(training_settings(load_profile("docs"), job)) for job in jobs}
+    assert found == {
+        "model-7-el-seed1": "14ead819",
+        "model-4": "5216c1d2",
+        "model-31-el-seed1": "afa1ac79",
+        "model-106-el-seed1": "a58600ca",
+    }
+
+
+def test_the_last_checkpoint_is_of_packs_alone(corpus: Path, graft_base, tmp_path: Path) -> None:
+    found = Addresses(load_profile("docs"), tmp_path, corpus, {4: graft_base()})
+    together = Job(kind="composition", source=7, target=31, languages=("el", "uk"))
+    assert {*found.sets_of(GREEK).values()} == {"test", "valid", "test-last"}
+    for job in (base_job(4), together, Job(kind="model", model=1, languages=("el", "en"))):
+        assert {*found.sets_of(job).values()} == {"test", "valid"}
 
 
 def test_an_option_that_is_added_later_changes_no_name_as_long_as_it_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

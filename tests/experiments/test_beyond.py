@@ -68,10 +68,10 @@ def test_the_second_stage_of_123_is_as_long_as_the_first(name: str) -> None:
 
 
 def test_what_is_for_trained_directions_only_has_a_stage_that_the_profile_can_change() -> None:
-    profile = load_profile("docs", ["changes.103=[stages.1.learning_rate=5e-4]"])
+    profile = load_profile("docs", ["changes.103=[stages.1.learning_rate=1e-4]"])
     two, changed = (pack_config(profile, Job(kind="model", model=n, languages=("el",)), PLACES).stages for n in (104, 103))
-    assert [stage.steps for stage in two] == [700, 350]
-    assert (changed[0].learning_rate, changed[1].learning_rate) == (0.002, 5e-4)
+    assert [stage.steps for stage in two] == [4000, 2000]
+    assert (changed[0].learning_rate, changed[1].learning_rate) == (5e-4, 1e-4)
     alone = pack_config(profile, Job(kind="model", model=101, languages=("el",)), PLACES)
     assert len(alone.stages) == 1
 

@@ -27,10 +27,10 @@ PLACES = Places(run=Path("run"), corpus=Path("corpus"), base=Path("base"))
 
 
 def test_those_that_are_promised_are_there() -> None:
-    assert known_profiles() == ["demo", "docs", "paracrawl", "ted"]
+    assert known_profiles() == ["demo", "docs", "docs-quick", "paracrawl", "ted"]
 
 
-@pytest.mark.parametrize("name", ["demo", "docs", "paracrawl", "ted"])
+@pytest.mark.parametrize("name", ["demo", "docs", "docs-quick", "paracrawl", "ted"])
 def test_every_table_and_figure_of_its_part_of_the_paper_can_be_planned(name: str) -> None:
     profile = load_profile(name)
     assert profile.name == name
@@ -54,7 +54,33 @@ def test_docs_has_the_settings_of_the_configurations_it_stands_for() -> None:
         {**stage, "directions": None} for stage in to_mapping(base)["stages"]
     ]
     assert (profile.base.model, profile.base.subwords) == (base.model, base.subwords)
-    assert len(profile.others) == 6
+    assert {*profile.others} == {*profile.initial} - {"en"}
+
+
+def test_docs_trains_packs_with_the_settings_of_ted() -> None:
+    """Table 23 for incremental training; what is left is size and time, and gradients that are clipped."""
+    docs, ted = (load_profile(name).packs.source for name in ("docs", "ted"))
+    names = ("learning_rate", "dropout", "betas", "schedule", "temperature", "label_smoothing", "cooldown")
+    assert [getattr(docs, name) for name in names] == [getattr(ted, name) for name in names]
+
+
+def test_a_profile_that_extends_another_says_only_what_differs() -> None:
+    docs, quick = load_profile("docs"), load_profile("docs-quick")
+    assert quick.base == docs.base and quick.initial == docs.initial, "one base serves both"
+    assert quick.packs.source.batch_tokens == docs.packs.source.batch_tokens
+    assert (quick.packs.source.steps, quick.packs.source.learning_rate) == (700, 0.002)
+    assert {*docs.evaluation.sets} == {"test", "valid", "test-last"} and {*quick.evaluation.sets} == {"test"}
+    assert quick.changes["20"] and "20" not in docs.changes
+
+
+def test_a_profile_of_ones_own_can_extend_one_and_no_stranger(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("extends: docs\nname: own\npacks: {source: {steps: 5}}\n", encoding="utf-8")
+    assert (load_profile(str(own)).packs.source.steps, load_profile(str(own)).packs.target.steps) == (5, 4000)
+    for stranger in ("dox", "[1]", "../docs"):
+        own.write_text(f"extends: {stranger}\nname: own\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match="extends"):
+            load_profile(str(own))
 
 
 def test_ted_has_the_settings_of_the_papers_configurations() -> None:
@@ -208,11 +234,11 @@ def test_small_parts_of_the_text_are_trained_on_for_fewer_updates() -> None:
     profile = load_profile("docs")
     job = Job(kind="size", model=7, languages=("el",), seed=1, lines=1000)
     small, whole = (pack_config(profile, one, PLACES) for one in (job, Job(kind="model", model=7, languages=("el",), seed=1)))
-    assert (small.stages[0].steps, whole.stages[0].steps) == (200, 700)
-    assert small.stages[0].warmup <= 20
+    assert (small.stages[0].steps, whole.stages[0].steps) == (1000, 4000)
+    assert small.stages[0].warmup <= 100
     assert small.validation.every < small.stages[0].steps
     pair = Job(kind="size", model=1, languages=("el", "en"), seed=1, lines=1000)
-    assert bilingual_config(profile, pair, PLACES).stages[0].steps == 200
+    assert bilingual_config(profile, pair, PLACES).stages[0].steps == 1000
 
 
 @pytest.mark.parametrize("key", ["7", "null", "[a, b]: 1\n? x"])

@@ -20,6 +20,7 @@ from graftmt.experiments.base_stages import curve_of
 from graftmt.experiments.jobs import base_job
 from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.set_scores import score_in_hops
+from graftmt.packs import load_pack
 
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
 
@@ -74,6 +75,36 @@ def test_rows_of_three_tables_from_a_base_to_compositions_and_a_pivot(run, resul
     for name in ("runs", "text", "work"):
         shutil.rmtree(tmp_path / name, ignore_errors=True)
     assert run(tmp_path, *asked)["done"] == []
+
+
+def test_the_last_checkpoint_is_scored_next_to_the_best_one(run, results, tmp_path: Path) -> None:
+    # A rate at which nothing is learned after the first update: the best weights are not the last ones.
+    worse = "packs.source={steps: 4, batch_tokens: 200, learning_rate: 20, warmup: 0}"
+    sets = ("evaluation.sets.last={split: test, lines: 4, checkpoint: last}", "packs.validations=4", worse)
+    asked = ("--tables", "2,4", "--rows", "7,7+31", *sets)
+    run(tmp_path, *asked)
+    found = results(tmp_path)
+    greek = found["model-7-el-seed1"]
+    assert set(greek["scores"]) == {"test", "last"}
+    assert set(found["compose-7+31-el-uk-seed1"]["scores"]) == {"test"} == set(found["model-4"]["scores"])
+    best, last = (load_pack(tmp_path / "runs" / greek["name"] / name) for name in ("pack", "pack-last"))
+    assert best.fingerprint == greek["fingerprint"] != last.fingerprint
+    assert last.card["checkpoint"] == "last" and "checkpoint" not in best.card
+    assert run(tmp_path, *asked)["done"] == []
+    # Where it was not stored, that is said, and nothing is scored in its place.
+    shutil.rmtree(tmp_path / "runs" / greek["name"] / "pack-last")
+    outcome = run(tmp_path, *asked, "evaluation.beam=2", code=1)
+    assert "pack-last" in outcome["failed"]["model-7-el-seed1"]
+
+
+def test_directions_between_initial_languages_can_have_fewer_lines(run, results, tmp_path: Path) -> None:
+    run(tmp_path, "--tables", "2", "--rows", "7", "evaluation.sets.test.between_lines=2")
+    found = results(tmp_path)
+    lines = {name: entry["lines"] for name, entry in found["model-4"]["scores"]["test"]["directions"].items()}
+    assert lines == {"en-fr": 4, "en-ru": 4, "fr-en": 4, "ru-en": 4, "fr-ru": 2, "ru-fr": 2}
+    assert {entry["lines"] for entry in found["model-7-el-seed1"]["scores"]["test"]["directions"].values()} == {4}
+    (kept,) = (tmp_path / "translations" / "lines").glob("test.*.fr.txt")
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 4
 
 
 def wait_until(process: subprocess.Popen[bytes], there: Callable[[], bool]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from robustness.cases import MOST_MEMORY, Attack, Finding, Tally
+from robustness.cases import MOST_MEMORY, Attack, Finding, Tally, commands_of_terminals
 from robustness.documents import EVIL
 from robustness.isolation import Outcome, command_line, run_isolated
 from robustness.leavings import snapshot
@@ -21,7 +21,7 @@ from robustness.values import INTEGERS, NUMBERS, OVERRIDE_VALUES, OVERRIDES, PAT
 from robustness.world import QUICK_ADD, World, surroundings, work_arguments
 
 Say = Callable[[str], None]
-PATIENCE = 30.0
+PATIENCE = 60.0
 LEFT_OUT = {"processes", "workers", "ray_address", "engine", "debug", "help", "version"}
 """Options that start programs, or that say nothing of robustness."""
 
@@ -78,9 +78,8 @@ class Arguments:
             tally.memory = max(0, over)
             if over > MOST_MEMORY:
                 found("memory", f"{name} with {damage[:80]}", f"{over >> 20} MB more")
-        shown = outcome.stdout.decode(errors="replace") + outcome.stderr
-        if any(ord(character) < 32 and character not in "\n\t\r" for character in shown):
-            found("control characters", f"{name} with {damage[:60]}", repr(shown[-1000:]))
+        if shown := commands_of_terminals(outcome, self.inside):
+            found("control characters", f"{name} with {damage[:60]}", shown)
 
     def commands(self) -> dict[str, list[str]]:
         """Sound ones, short, by the names of their verbs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -11,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from graftmt.errors import UNPRINTABLE
 from robustness import archives, documents, members, mutations, subword_models, tensors
 from robustness.isolation import Outcome, command_line, run_isolated
 from robustness.leavings import snapshot
@@ -21,8 +23,8 @@ from robustness.world import World, surroundings
 MEGABYTE = 1 << 20
 MOST_MEMORY = 200 * MEGABYTE
 """A refusal may take so much more than `graftmt inspect` of a sound base."""
-PATIENCE = 20.0
-"""Seconds; sound commands take one or two."""
+PATIENCE = 60.0
+"""Seconds; sound commands take one or two, and many times that where other programs have the processors."""
 READERS = 2
 """Of each damaged thing, so many."""
 DOCUMENTS = (".json", ".jsonl", ".yaml")
@@ -239,9 +241,8 @@ class Attack:
         over = outcome.memory - self.sound_memory
         if outcome.code != 0 and over > MOST_MEMORY:
             yield "memory", f"{reader.name} of {damaged.thing.name}: {damaged.damage}", f"{over / MEGABYTE:.0f} MB more; {tail}"
-        shown = outcome.stdout.decode(errors="replace") + outcome.stderr
-        if any((ord(character) < 32 and character not in "\n\t\r") or character == "\x7f" for character in shown):
-            yield "control characters", f"{reader.name} of {damaged.thing.name}: {damaged.damage}", repr(shown[-1500:])
+        if shown := commands_of_terminals(outcome):
+            yield "control characters", f"{reader.name} of {damaged.thing.name}: {damaged.damage}", shown
 
     def sound_result(self, thing: Thing, reader: Reader) -> Any:
         """What the reader gives where nothing is damaged."""
@@ -263,6 +264,18 @@ class Attack:
     @staticmethod
     def _name(path: Path, file: Path) -> str:
         return str(file.relative_to(path)) if file != path else file.name
+
+
+def commands_of_terminals(outcome: Outcome, folder: Path | None = None) -> str:
+    """What was printed, if a terminal would obey a part of it: controls, and what turns the direction of text.
+
+    A line of standard output that is a path in `folder`, where the command ran, is for programs: in a pipe it is as it is.
+    """
+    lines = outcome.stdout.decode(errors="replace").split("\n")
+    if folder is not None:
+        lines = [line for line in lines if not os.path.lexists(folder / line.replace("\0", ""))]
+    shown = "\n".join(lines) + outcome.stderr
+    return repr(shown[-1500:]) if UNPRINTABLE.search(shown.replace("\r", "").replace("\ufffd", "")) else ""
 
 
 def suits(kind: str, thing: Thing) -> bool:

@@ -19,7 +19,7 @@ from robustness.leavings import left_behind, result_of
 from robustness.world import WORK, World, surroundings, work_arguments
 
 Say = Callable[[str], None]
-PATIENCE = 60.0
+PATIENCE = 120.0
 PAGE = 4096
 NEW_MOUNTS, REMOUNT, PRIVATE = 0x00020000, 32, 1 << 18 | 1 << 14
 """Flags of unshare(2) and mount(2)."""

@@ -205,8 +205,47 @@ def warm_up() -> None:
         if module.name != "graftmt.__main__":
             importlib.import_module(module.name)
     _parse_options_once()
+    _read_tables_once()
+    settle_memory()
+
+
+def _read_tables_once() -> None:
+    """Files of graftmt's own that a process reads once."""
+    from graftmt.experiments import definitions
+    from graftmt.prepare import language_id
+
+    for read in (definitions.findings, definitions.models, definitions.tables, definitions.figures, language_id._detector):
+        read()
+    for new in ("el", "uk"):  # the languages of the world
+        language_id._detector(tuple(sorted((new, "en", "fr", "ru"))))
+
+
+def settle_memory() -> None:
+    """What is there now stays: children share it for good."""
     gc.collect()
     gc.freeze()
+
+
+def noting_imports(action: Callable[[], None], note: Path) -> Callable[[], None]:
+    """The action, which leaves the names of all modules that are imported by its end."""
+
+    def run() -> None:
+        try:
+            action()
+        finally:
+            note.write_text("\n".join(sys.modules), encoding="utf-8")
+
+    return run
+
+
+def import_noted(note: Path) -> None:
+    """Imports what a child imported, so that the next ones have it already."""
+    import importlib
+
+    for name in note.read_text(encoding="utf-8").splitlines():
+        if name not in sys.modules:
+            with suppress(Exception):  # some are made while a program runs
+                importlib.import_module(name)
 
 
 def _parse_options_once() -> None:

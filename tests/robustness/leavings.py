@@ -43,12 +43,17 @@ def result_of(name: str, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for pattern in RESULTS[name]:
         pattern, _, keys = pattern.partition(":")
-        paths = sorted(folder.glob(pattern))
+        paths = sorted(path for path in folder.glob(pattern) if not _is_stray(path.name))
         if not paths:
             found[pattern] = "missing"
         for path in paths:
             found[str(path.relative_to(folder))] = _value(path, keys.split(",") if keys else None)
     return found
+
+
+def _is_stray(name: str) -> bool:
+    """Whether an attack put it there: a file that is no command's own stays, wherever it is."""
+    return any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _value(path: Path, keys: list[str] | None) -> Any:

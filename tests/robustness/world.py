@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 import graftmt
-from robustness.isolation import Outcome, command_line, run_isolated
+from robustness.isolation import Outcome, command_line, import_noted, noting_imports, run_isolated, settle_memory
 from robustness.kills import kill_at, operations_in
 
 KNOWN, NEW = ("en", "fr", "ru"), ("el", "uk")
@@ -88,6 +88,7 @@ def make_world(folder: Path) -> World:
     _make_packs(world)
     _make_finished(world)
     _make_unfinished(world)
+    settle_memory()
     return world
 
 
@@ -192,9 +193,12 @@ def _make_unfinished(world: World) -> None:
 
 
 def _make(world: World, *arguments: str) -> Outcome:
-    outcome = run_isolated(command_line(*arguments), environment=surroundings(world), folder=world.folder)
+    note = world.folder.with_name("imports.txt")
+    action = noting_imports(command_line(*arguments), note)
+    outcome = run_isolated(action, environment=surroundings(world), folder=world.folder)
     if outcome.code != 0:
         raise AssertionError(f"a sound command failed: {' '.join(arguments)}\n{outcome.stderr}")
+    import_noted(note)
     return outcome
 
 

@@ -83,11 +83,66 @@ def test_checkpoints_of_earlier_versions_have_no_checksums_and_are_read(
     same_result(stopped_copy)
 
 
-def test_a_damaged_best_checkpoint_is_named(tmp_path: Path, uninterrupted: Path, short_config, train) -> None:
+BEST_DAMAGE = {
+    "flipped": lambda best: flip(best / "model.safetensors"),
+    "other scores": lambda best: flip(best / "best.json"),
+    "gone": shutil.rmtree,
+    "a file": lambda best: (shutil.rmtree(best), best.write_bytes(b"x")),
+}
+
+
+@pytest.mark.parametrize("damage", BEST_DAMAGE.values(), ids=BEST_DAMAGE)
+def test_damaged_best_weights_are_taken_from_the_checkpoint_of_the_same_step(
+    tmp_path: Path, uninterrupted: Path, short_config, train, same_result, damage: Callable[[Path], object]
+) -> None:
     run = Path(shutil.copytree(uninterrupted, tmp_path / "run"))
-    flip(run / "checkpoints" / "stage2-best" / "model.safetensors")
-    with pytest.raises(CheckpointError, match=r"stage2-best/model\.safetensors is truncated or damaged .* --fresh"):
-        train(short_config(run))
+    best = run / "checkpoints" / "stage2-best"
+    sound = {path.name: path.read_bytes() for path in best.iterdir()}
+    damage(best)
+    shutil.rmtree(run / "base")
+    said = train(short_config(run))
+    assert "stage2-best" in said[0] and "made again from stage2-step00000040" in said[0]
+    assert {path.name: path.read_bytes() for path in best.iterdir()} == sound
+    same_result(run)
+
+
+def test_damaged_best_weights_are_made_again_from_a_checkpoint_before_them(
+    tmp_path: Path, short_config, train, stopping_after, same_result: Callable[[Path], None]
+) -> None:
+    """They are of step 16, and there are checkpoints of steps 15 and 17."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graftmt.training.stages.Trainer", stopping_after(17))
+        train(short_config(tmp_path / "run"))
+    checkpoints = tmp_path / "run" / "checkpoints"
+    assert json.loads((checkpoints / "stage1-best" / "best.json").read_bytes())["step"] == 16
+    flip(checkpoints / "stage1-best" / "model.safetensors")
+    said = train(short_config(tmp_path / "run"))
+    assert "stage1-best/model.safetensors is truncated or damaged" in said[0] and "damaged-1-stage1-best" in said[0]
+    assert "going on from stage1-step00000015" in said
+    assert (checkpoints / "later-1-stage1-step00000017").is_dir()
+    same_result(tmp_path / "run")
+
+
+def test_damaged_best_weights_are_made_again_from_the_end_of_the_stage_before(
+    tmp_path: Path, short_config, train, stopping_after, same_result: Callable[[Path], None]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graftmt.training.stages.Trainer", stopping_after(9, "second"))
+        train(short_config(tmp_path / "run", "keep_checkpoints=3"))
+    checkpoints = tmp_path / "run" / "checkpoints"
+    shutil.rmtree(checkpoints / "stage2-step00000005")
+    flip(checkpoints / "stage2-best" / "model.safetensors")
+    assert "going on from stage1-step00000024" in train(short_config(tmp_path / "run"))
+    same_result(tmp_path / "run")
+
+
+def test_best_weights_that_no_checkpoint_comes_before_are_an_error(stopped_copy: Path, short_config, train) -> None:
+    """They are of step 8, and the checkpoints are of steps 10 and 12."""
+    flip(stopped_copy / "checkpoints" / "stage1-best" / "model.safetensors")
+    before = listing(stopped_copy / "checkpoints")
+    with pytest.raises(CheckpointError, match=r"stage1-best/model\.safetensors is truncated or damaged .* --fresh"):
+        train(short_config(stopped_copy))
+    assert listing(stopped_copy / "checkpoints") == before
 
 
 @pytest.mark.parametrize(

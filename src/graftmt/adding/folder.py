@@ -19,6 +19,7 @@ from graftmt.places import begin_run
 from graftmt.training import PackConfig
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, as_today
 from graftmt.training.run_configuration import MAY_CHANGE
+from graftmt.training.settling import settle
 from graftmt.training.stages import move_aside
 
 Say = Callable[[str], None]
@@ -39,7 +40,7 @@ def work_folder(request: Request, base: Base, say: Say, *, first: bool) -> Itera
     if first and folder.exists():
         with exclusive(folder, "the run"):  # another process may be writing here: better to hear of it now
             if not options.fresh:
-                Checkpoints(folder / "checkpoints", 1).settle(say)
+                settle(Checkpoints(folder / "checkpoints", 1), say)
     if options.fresh and folder.exists():
         if options.parent is not None and options.parent.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(f"--fresh would move the pack to continue, {options.parent}, aside; choose another --run.")

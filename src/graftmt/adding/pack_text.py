@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graftmt.checked import file_mark, has_mark
 from graftmt.data import Corpus
 from graftmt.data.corpus import check_equal_lengths, find_files, segmented
 from graftmt.data.training_text import in_order, open_split
@@ -235,7 +236,8 @@ def _hold_out(
             _write_splits(source, language, held_out, trained, temporary)
         lines = {"train": int(trained.sum()), "valid": int(held_out.sum()), "left_out": int((~trained & ~held_out).sum())}
         files = {language: str(path) for language, path in source.files.items()}
-        facts = {"key": key, **options, "lines": lines, "made_from": files, **segmented(source.files.items())}
+        marks = {path.name: file_mark(path) for path in sorted(temporary.iterdir())}
+        facts = {"key": key, **options, "lines": lines, "made_from": files, **segmented(source.files.items()), "files": marks}
         write_json(temporary / "corpus.json", facts)
     return folder
 
@@ -250,12 +252,16 @@ def _content_key(corpus: Corpus, options: Mapping[str, object]) -> str:
 
 
 def _made_before(folder: Path, key: str, languages: Sequence[str]) -> bool:
+    """Whether the splits are there and whole. Damaged ones are made again, from the same text."""
     if not (folder / "corpus.json").is_file():
         return False
     try:
-        made = read_json(folder / "corpus.json", "the held-out split").get("key") == key
-    except GraftError:
-        return False  # damaged: it is made again, from the same text
+        facts = read_json(folder / "corpus.json", "the held-out split")
+        marks = facts.get("files", {})  # earlier versions stored none
+        whole = isinstance(marks, dict) and all(has_mark(folder / name, str(mark)) for name, mark in marks.items())
+    except (GraftError, OSError):
+        return False
+    made = whole and facts.get("key") == key
     return made and all(set(languages) <= find_files(folder, split).keys() for split in ("train", "valid"))
 
 

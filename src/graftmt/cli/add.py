@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graftmt.adding.add_options import AddOptions
-from graftmt.cli.common import AsJson, plain, show_samples, speaker, stoppable, tell
+from graftmt.cli.common import AsJson, json_text, plain, show_samples, speaker, stoppable, tell
 from graftmt.cli.declared import takes
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def add(options: AddOptions, as_json: AsJson = False) -> None:
         return
     if as_json:
         documents = [result.to_dict() for result in results]
-        print(json.dumps(documents[0] if len(documents) == 1 else documents, ensure_ascii=False))
+        print(json_text(documents[0] if len(documents) == 1 else documents))
         return
     for result in results:
         show(result, options.base, told=results[0].examination if result is not results[0] else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,6 +18,7 @@ from graftmt.cli.common import (
     Precision,
     Quiet,
     items,
+    json_text,
     parse_packs,
     plain,
     speaker,
@@ -136,7 +136,7 @@ def augment(
     with stoppable(as_json=as_json, made="folder"):
         result = run(options, speaker(quiet))
     if as_json:
-        print(json.dumps(result.to_dict(), ensure_ascii=False))
+        print(json_text(result.to_dict()))
     else:
         show(result, options.new, base)
 

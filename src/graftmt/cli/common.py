@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.errors import ConfigError, printable
+from graftmt.errors import UNPRINTABLE, ConfigError, printable
 from graftmt.progress import say
 
 if TYPE_CHECKING:
@@ -159,6 +159,12 @@ def plain(text: object) -> Text:
     return Text(printable(text))
 
 
+def json_text(document: Any, indent: int | None = None) -> str:
+    """JSON in which what would command a terminal is escaped; a program reads the same from it."""
+    text = json.dumps(document, ensure_ascii=False, indent=indent)
+    return UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
 def tell(*lines: object) -> None:
     """Lines of the result, on standard output: as they are for a file or a pipe, safe to look at on a terminal."""
     for line in lines:
@@ -187,7 +193,7 @@ def stoppable(*, as_json: bool = False, made: str | None = None) -> Iterator[Non
             say(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.")
             if as_json:
                 nothing = {} if made is None else {made: None}
-                print(json.dumps({"stopped": stop.reason, **nothing, **stop.standing}, ensure_ascii=False))
+                print(json_text({"stopped": stop.reason, **nothing, **stop.standing}))
         raise typer.Exit(stop.exit_code) from None
 
 

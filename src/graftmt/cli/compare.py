@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, Tokenize
+from graftmt.cli.common import AsJson, Quiet, Tokenize, json_text
 
 
 def compare(
@@ -50,6 +49,6 @@ def compare(
             on_direction=lambda number: report.update(number, "directions"),
         )
     if as_json:
-        print(json.dumps(comparison.to_dict(), ensure_ascii=False))
+        print(json_text(comparison.to_dict()))
     else:
         Console().print(comparison.table().rich())

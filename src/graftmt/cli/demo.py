@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Beam, Device, Quiet, plain, show_samples, speaker, stoppable
+from graftmt.cli.common import AsJson, Beam, Device, Quiet, json_text, plain, show_samples, speaker, stoppable
 
 
 def demo(
@@ -54,7 +53,7 @@ def demo(
     with stoppable():
         result = run_demo(options, speaker(quiet))
     if as_json:
-        print(json.dumps(result.report, ensure_ascii=False))
+        print(json_text(result.report))
     else:
         show(result.report, folder)
     if not result.report["base_unchanged"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from graftmt.cli.common import (
     TargetPack,
     Tokenize,
     items,
+    json_text,
     parse_packs,
     plain,
     speaker,
@@ -131,7 +131,7 @@ def evaluate(
         if kept := len(chosen) - assessment.translated:
             speaker(quiet)(f"{kept} of {len(chosen)} directions had been translated before; they are in {output}.")
     if as_json:
-        print(json.dumps(report, ensure_ascii=False))
+        print(json_text(report))
     else:
         console = Console()
         console.print(table(assessment).rich())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from graftmt.cli import experiment_report
-from graftmt.cli.common import AsJson, Minutes, Quiet, speaker, tell
+from graftmt.cli.common import AsJson, Minutes, Quiet, json_text, speaker, tell
 from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_rows
 from graftmt.cli.experiment_request import Asked, Selected
 
@@ -115,7 +114,7 @@ def _show_plan(asked: Asked, as_json: bool) -> None:
     check_place(asked.output, EXPERIMENTS)
     jobs = job_states(asked.plan(), Store(asked.found()))
     if as_json:
-        print(json.dumps({"output": str(asked.output), "jobs": jobs}, ensure_ascii=False))
+        print(json_text({"output": str(asked.output), "jobs": jobs}))
     else:
         show_jobs(asked.profile, jobs)
 
@@ -148,7 +147,7 @@ def _run(asked: Asked, arguments: list[str], *, minutes: float | None, processes
             "left": left,
             "stopped": outcome.stopped or None,
         }
-        print(json.dumps(document, ensure_ascii=False))
+        print(json_text(document))
     else:
         say_outcome(done, here, failed, outcome.skipped, left, outcome.stopped, folder)
     return outcome.exit_code or (1 if failed or others_code else 0)
@@ -186,7 +185,7 @@ def list_rows(
     found, jobs = row_states(plan, store), job_states(plan, store)
     if as_json:
         document = {"profile": asked.profile.name, "output": str(asked.output), "rows": found, "jobs": jobs}
-        print(json.dumps(document, ensure_ascii=False))
+        print(json_text(document))
         return
     show_rows(asked.profile, found, jobs, asked.output)
     if store.addresses.corpus is None:

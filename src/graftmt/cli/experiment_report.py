@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, numbers, plain, tell
+from graftmt.cli.common import AsJson, json_text, numbers, plain, tell
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def report(
     chosen: Metric = "bleu" if metric == "bleu" else "chrf"
     made, written = _write(profile, overrides, results, output, _numbers("--tables", tables), chosen_figures, chosen)
     if as_json:
-        print(json.dumps({**document(made), "files": [str(path) for path in written]}, ensure_ascii=False))
+        print(json_text({**document(made), "files": [str(path) for path in written]}))
         return
     if agreement:
         _show_agreement(made)

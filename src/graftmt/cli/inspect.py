@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, plain
+from graftmt.cli.common import AsJson, json_text, plain
 from graftmt.errors import GraftError
 
 
@@ -29,7 +28,7 @@ def inspect(
     if plot is not None:
         facts["plots"] = [str(path) for path in plot_run(folder, plot)]
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False, indent=2))
+        print(json_text(facts, indent=2))
         return
     from rich.console import Console
     from rich.table import Table

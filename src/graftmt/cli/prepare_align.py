@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet
+from graftmt.cli.common import AsJson, Quiet, json_text
 
 
 def align(
@@ -56,7 +55,7 @@ def align(
     alignment = align_corpora(find_corpora(corpora, pivot=pivot, split=split), output, options, quiet=quiet)
     if as_json:
         facts = {"output": str(output), **alignment.facts(), "resumed": list(alignment.resumed), "seconds": alignment.seconds}
-        print(json.dumps(facts, ensure_ascii=False, indent=2))
+        print(json_text(facts, indent=2))
         return
     from rich.console import Console
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted, finite, items, plain
+from graftmt.cli.common import AsJson, Quiet, counted, finite, items, json_text, plain
 from graftmt.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def clean(
     names = items(*(splits or ["train"]))
     mapper = with_engine(engine, ray_address, processes)
     report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), mapper, quiet=quiet)
-    print(json.dumps(report, ensure_ascii=False, indent=2)) if as_json else show(report, output)
+    print(json_text(report, indent=2)) if as_json else show(report, output)
 
 
 def with_engine(name: Literal["local", "ray"], address: str | None, processes: int | None) -> ChunkMapper:

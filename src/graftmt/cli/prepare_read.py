@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, finite, numbers, plain
+from graftmt.cli.common import AsJson, Quiet, finite, json_text, numbers, plain
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -284,11 +283,7 @@ def read_paracrawl(
         pair: _convert("paracrawl", {"train": source}, _paths(files), output / pair, quiet) for pair, source in pairs.items()
     }
     if as_json:
-        print(
-            json.dumps(
-                {"corpora": {str(output / pair): report for pair, report in reports.items()}}, ensure_ascii=False, indent=2
-            )
-        )
+        print(json_text({"corpora": {str(output / pair): report for pair, report in reports.items()}}, indent=2))
         return
     _show(str(output), {pair: report["train"] for pair, report in reports.items()}, "pair")
 
@@ -371,7 +366,7 @@ def write_splits(
     """Writes the corpus and says what came out; `inputs` is what the splits are read from."""
     report = _convert(format_name, splits, inputs, output, quiet)
     if as_json:
-        print(json.dumps({"corpus": str(output), "splits": report}, ensure_ascii=False, indent=2))
+        print(json_text({"corpus": str(output), "splits": report}, indent=2))
         return
     _show(str(output), report, "split")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted, items, tell
+from graftmt.cli.common import AsJson, Quiet, counted, items, json_text, tell
 
 
 def segment(
@@ -54,7 +53,7 @@ def segment(
     marked = set(before) - set(chosen) if undo else {*before, *chosen}
     lines = write_corpus(output, splits, {"segmented": sorted(marked)})
     if as_json:
-        print(json.dumps({"output": str(output), "lines": lines, "languages": chosen}, ensure_ascii=False))
+        print(json_text({"output": str(output), "lines": lines, "languages": chosen}))
         return
     for name, count in lines.items():
         tell(f"{output}/{name}.*.txt: {count:,} lines, {', '.join(chosen)} {'joined' if undo else 'in words'}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, items, tell
+from graftmt.cli.common import AsJson, Quiet, items, json_text, tell
 
 
 def split(
@@ -51,7 +50,7 @@ def split(
     others = [found for folder in clear_of or [] for found in held_out_splits(folder)]
     made = split_corpus(Corpus.open(corpus, name, chosen), output, options, clear_of=others, quiet=quiet)
     if as_json:
-        print(json.dumps({"output": str(output), **asdict(made)}, ensure_ascii=False, indent=2))
+        print(json_text({"output": str(output), **asdict(made)}, indent=2))
         return
     for written, lines in made.lines.items():
         tell(f"{output}/{written}.*.txt: {lines:,} lines in {', '.join(made.languages)}")

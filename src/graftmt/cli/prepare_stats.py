@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, finite, tell
+from graftmt.cli.common import AsJson, finite, json_text, tell
 
 
 def stats(
@@ -63,7 +62,7 @@ def stats(
     written = write_statistics(output, statistics, samplings, pivot=pivot) if output else []
     if as_json:
         facts = document(statistics, samplings, pivot=pivot)
-        print(json.dumps({**facts, "files": list(map(str, written))}, ensure_ascii=False, indent=2))
+        print(json_text({**facts, "files": list(map(str, written))}, indent=2))
         return
     from rich.console import Console
 

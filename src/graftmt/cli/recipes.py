@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson
+from graftmt.cli.common import AsJson, json_text
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def recipes(
     else:
         chosen: Side = "target" if side == "target" else "source"
         facts = describe(recipe, chosen, size or "base", norm or "pre", 4152 if rows is None else rows)
-        print(json.dumps(facts, ensure_ascii=False, indent=2)) if as_json else show_recipe(facts)
+        print(json_text(facts, indent=2)) if as_json else show_recipe(facts)
 
 
 def check_choice(option: str, value: str, known: tuple[str, ...]) -> None:
@@ -88,7 +87,7 @@ def show_paper(side: str | None, number: int | None, as_json: bool) -> None:
     if not documents:
         raise ConfigError(f"({number}) is a {chosen[0].side} pack; leave out --side {side}.")
     if as_json:
-        print(json.dumps(documents, ensure_ascii=False, indent=2))
+        print(json_text(documents, indent=2))
         return
     from rich.console import Console
     from rich.table import Table
@@ -140,7 +139,7 @@ def show_components(as_json: bool = False) -> None:
         for line in kind.descriptions
     ]
     if as_json:
-        print(json.dumps(lines, ensure_ascii=False, indent=2))
+        print(json_text(lines, indent=2))
         return
     from rich.console import Console
     from rich.table import Table

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, items, speaker, stoppable, tell
+from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, items, json_text, speaker, stoppable, tell
 
 
 def retrain(
@@ -88,4 +87,4 @@ def retrain(
     with stoppable(as_json=as_json, made="base"):
         result = retrain_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=speaker(quiet))
     if is_first_process():
-        print(json.dumps(result.to_dict(), ensure_ascii=False)) if as_json else tell(result.folder)
+        print(json_text(result.to_dict())) if as_json else tell(result.folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import sys
 import threading
@@ -24,8 +23,10 @@ from graftmt.cli.common import (
     Precision,
     SourcePack,
     TargetPack,
+    json_text,
     parse_packs,
     speaker,
+    tell,
 )
 from graftmt.errors import ConfigError, DataError, LanguageError
 
@@ -148,7 +149,7 @@ def translate(
             say(f"graftmt: stopped; what is done is kept beside {output_file}. The same command goes on from here.")
             raise
         if as_json:
-            print(json.dumps(result.to_dict(), ensure_ascii=False))
+            print(json_text(result.to_dict()))
         else:
             speaker(quiet)(str(result))
         return
@@ -162,9 +163,9 @@ def translate(
                 translations = [replace(t, text=join_words(t.text)) for t in translations]
             if as_json:
                 entries = [{"text": t.text, "score": t.score, "finished": t.finished} for t in translations]
-                print(json.dumps({"source": line, "translations": entries}, ensure_ascii=False))
+                print(json_text({"source": line, "translations": entries}))
             else:
-                print("\t".join(translation.text for translation in translations))
+                tell("\t".join(translation.text for translation in translations))
         sys.stdout.flush()
 
     done = 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, Packs, parse_packs, tell
+from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, Packs, json_text, parse_packs, tell
 
 
 def verify(
@@ -40,7 +39,7 @@ def verify(
         texts = found.texts(found.languages, lines)
     result = prove(base, parse_packs(packs), texts=texts, lines=lines, beam=beam, device=choose_device(device))
     if as_json:
-        print(json.dumps(result.to_dict(), ensure_ascii=False))
+        print(json_text(result.to_dict()))
     else:
         for what, fine in (
             (f"stored tensors have the fingerprint {result.fingerprint[:16]}…", result.stored_unchanged),

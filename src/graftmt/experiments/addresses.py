@@ -150,6 +150,12 @@ class Addresses:
             for name in self.profile.evaluation.sets
         }
 
+    def sets_of(self, job: Job) -> dict[str, str]:
+        """Those that a job is scored on: sets for the last checkpoint are for packs by themselves."""
+        alone = job.model is not None and job.kind in ("model", "size") and trains(job) == "pack"
+        checkpoint = {name: one.checkpoint for name, one in self.profile.evaluation.sets.items()}
+        return {name: plain for name, plain in self.sets.items() if alone or checkpoint[plain] == "best"}
+
     def test_text(self, name: str) -> dict[str, str]:
         one = self.profile.evaluation.sets[name]
         return digests(one.corpus or self.corpus, {one.split}, {*self.profile.initial, *self.profile.new})

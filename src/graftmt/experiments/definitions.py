@@ -70,6 +70,8 @@ class Model:
     data: Data = field(default_factory=Data)
     second_stage: float | None = None
     """Updates of the stage that `@trained` adds, as a share of the first one's; half unless given."""
+    temperature: float | None = None
+    """Of its training text, where the model is about that; otherwise the profile's."""
     parameters: str | None = None
     """As printed."""
     note: str | None = None

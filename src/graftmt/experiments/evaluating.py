@@ -102,7 +102,7 @@ class Evaluator:
         before = self._before(job, fingerprint) or {"scores": {}, "seconds": {}}
         found: dict[str, Result] = dict(before["scores"])
         name = self.addresses.known_name(job)
-        for set_name, plain in self.addresses.sets.items():
+        for set_name, plain in self.addresses.sets_of(job).items():
             scores = from_document(found.get(set_name, {}), set_name, name)
             lacking = [one for one in directions_of(job, self.profile) if str(one) not in scores.directions]
             if lacking:
@@ -136,8 +136,9 @@ class Evaluator:
         def at_once(set_name: str, directions: Sequence[Direction]) -> SetScores:
             plain = self.addresses.sets[set_name]
             asked = digest(fingerprint, list(map(str, directions)))  # what is scored in other directions is kept apart
+            last = profile.evaluation.sets[plain].checkpoint == "last"
             return score(
-                *(profile, plain, corpus_of(plain), translator, directions),
+                *(profile, plain, corpus_of(plain), self._last_translator(job) if last else translator, directions),
                 through=profile.pivot if job.kind == "pivot" else None,
                 work=self.store.work(job) / asked / set_name,
                 quiet=self.workshop.quiet,
@@ -153,6 +154,11 @@ class Evaluator:
         if job.kind == "pivot" or trains(job) == "base":
             return Translator(self.workshop.reside(made.folder).scorer)
         return Translator(Base.load(made.folder, device=self.workshop.device))
+
+    def _last_translator(self, job: Job) -> Translator:
+        """With the weights that a pack's training ended with."""
+        pack = load_pack(self.workshop.last_pack(job))
+        return Translator(self.workshop.reside(self.workshop.base_of(job).folder).scorer, {"s": pack})
 
     # Results
 

@@ -22,7 +22,7 @@ Config = TypeVar("Config", bound=RunConfig)
 
 MOST_STEPS_BETWEEN_CHECKPOINTS = 1000
 DECIDES_NOTHING = ("log_every", "keep_checkpoints", "threads")
-ADDED_LATER: dict[str, Any] = {}
+ADDED_LATER: dict[str, Any] = {"validation.translate_lines": None}
 """Options, such as stages.NAME for one of a stage → the value with which trainings are as they were without it."""
 
 
@@ -133,6 +133,8 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
     assert job.model is not None and side is not None
     stage = section.source if side == "source" else section.target
     stage = _for_size(replace(stage, directions=(), steps=_pack_steps(profile, job, stage.steps)), profile, job)
+    if model.temperature is not None:
+        stage = replace(stage, temperature=model.temperature)
     steps = stage.steps
     new = job.languages[0]
     pairs = [(new, other) for other in (profile.pivot, *section.watch)]
@@ -271,7 +273,9 @@ def training_settings(profile: Profile, job: Job) -> dict[str, Any]:
 def set_settings(profile: Profile, name: str) -> dict[str, Any]:
     """What scores on a test set depend on, beside its lines and the model."""
     options, one = profile.evaluation, profile.evaluation.sets[name]
+    later = {"between_lines": one.between_lines, "checkpoint": None if one.checkpoint == "best" else one.checkpoint}
     return {
         **{"split": one.split, "lines": one.lines, "tokenize": one.tokenize},
         **{"beam": options.beam, "length_penalty": options.length_penalty, "max_length": options.max_length},
+        **{name: value for name, value in later.items() if value is not None},
     }

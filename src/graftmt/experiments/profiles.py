@@ -1,6 +1,6 @@
 """A profile: on what corpus, with which languages and for how long the paper's models are trained here. Layer 7.
 
-`profiles/` has those that come with graftmt: docs, ted, paracrawl and demo. A file of your own is given by its path.
+`profiles/` has those that come with graftmt. A file of your own is given by its path.
 """
 
 from __future__ import annotations
@@ -45,11 +45,19 @@ class TestSet:
     """A folder of its own, where it is not in the corpus."""
     lines: int | None = None
     """The first ones; all unless given."""
+    between_lines: int | None = None
+    """The first ones for directions between two initial languages, neither the pivot: a base has many (default: `lines`)."""
     tokenize: str | None = None
     """BLEU's tokeniser; by language unless given."""
+    checkpoint: Literal["best", "last"] = "best"
+    """last: a set for packs alone, translated with the weights that training ended with."""
 
     def __post_init__(self) -> None:
-        check_numbers(self, "at least 1", one_or_more, "lines")
+        check_numbers(self, "at least 1", one_or_more, "lines", "between_lines")
+
+    def lines_for(self, *, between: bool) -> int | None:
+        """How many lines a direction has; `between`: it is one between initial languages."""
+        return self.between_lines if between and self.between_lines is not None else self.lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,5 +283,30 @@ def load_profile(name: str, overrides: Sequence[str] = ()) -> Profile:
                 f"{', '.join(known_profiles())}. A profile of your own is given as the path of its YAML file."
             )
         path = FOLDER / f"{name}.yaml"
+    return from_mapping(Profile, apply_overrides(_read(path), overrides))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A profile's YAML; with `extends: NAME`, that profile with what this one says otherwise, section by section."""
     mapping: dict[str, Any] = {key: value for key, value in load_yaml(path).items() if not str(key).startswith("_")}
-    return from_mapping(Profile, apply_overrides(mapping, overrides))
+    parent = mapping.pop("extends", None)
+    if parent is None:
+        return mapping
+    if parent not in known_profiles() or parent == path.stem:
+        raise ConfigError(
+            f"{path}: extends is {parent!r}; expected the name of another profile: {', '.join(known_profiles())}."
+        )
+    return _merged(_read(FOLDER / f"{parent}.yaml"), mapping)
+
+
+def _merged(parent: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Sections are merged key by key; anything else, lists too, replaces what the parent has. null takes a key out."""
+    found = dict(parent)
+    for key, value in own.items():
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, dict) and isinstance(found.get(key), dict):
+            found[key] = _merged(found[key], value)
+        else:
+            found[key] = value
+    return found

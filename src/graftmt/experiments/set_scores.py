@@ -11,7 +11,7 @@ from graftmt.assessment.direction_lines import direction_lines
 from graftmt.data import Corpus, Direction
 from graftmt.data.corpus import read_lines
 from graftmt.decoding import SearchOptions, batch_tokens_for
-from graftmt.evaluation import Scores, score_direction
+from graftmt.evaluation import Scores, joined, score_direction
 from graftmt.experiments.profiles import Profile
 from graftmt.files import write_text
 from graftmt.translator import Translator
@@ -50,9 +50,50 @@ def score(
     quiet: bool,
 ) -> SetScores:
     """All directions; each is kept in the `work` folder when it is translated, so that a kill costs little."""
+    fewer = profile.evaluation.sets[name].between_lines is not None
+    groups = (
+        {"": list(directions)}
+        if not fewer
+        else {
+            "some": [one for one in directions if not is_between(one, profile)],
+            "between": [one for one in directions if is_between(one, profile)],
+        }
+    )
+    parts = [
+        _score_some(
+            profile, name, corpus, translator, some, group == "between", through=through, work=work / group, quiet=quiet
+        )
+        for group, some in groups.items()
+        if some
+    ]
+    return SetScores(
+        joined(part.scores for part in parts),
+        {direction: texts for part in parts for direction, texts in part.translations.items()},
+        {language: texts for part in reversed(parts) for language, texts in part.lines.items()},  # the first has the most lines
+    )
+
+
+def is_between(direction: Direction, profile: Profile) -> bool:
+    """Whether it joins two initial languages, neither of them the pivot."""
+    return not {*direction} & {profile.pivot, *profile.new}
+
+
+def _score_some(
+    profile: Profile,
+    name: str,
+    corpus: Corpus,
+    translator: Translator,
+    directions: Sequence[Direction],
+    between: bool,
+    *,
+    through: str | None,
+    work: Path,
+    quiet: bool,
+) -> SetScores:
+    """Directions that have the same number of lines."""
     options = AssessOptions(
         directions=tuple(directions),
-        lines=profile.evaluation.sets[name].lines,
+        lines=profile.evaluation.sets[name].lines_for(between=between),
         through=through,
         search=search_options(profile, translator),
         tokenize=profile.evaluation.sets[name].tokenize,

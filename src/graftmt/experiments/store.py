@@ -83,7 +83,7 @@ class Store:
     def is_whole(self, job: Job, result: Result) -> bool:
         """Whether it has every test set in every direction."""
         wanted, scores = set(map(str, directions_of(job, self.profile))), result["scores"]
-        return all(name in scores and wanted <= scores[name]["directions"].keys() for name in self.addresses.sets)
+        return all(name in scores and wanted <= scores[name]["directions"].keys() for name in self.addresses.sets_of(job))
 
     def outstanding(self, jobs: Sequence[Job]) -> dict[Job, int | None]:
         """Jobs without a whole result → when they failed, if they did."""

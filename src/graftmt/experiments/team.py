@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import torch
 
+from graftmt.files import check_regular
 from graftmt.folders import make_folder
 from graftmt.workers import environment_of_child
 
@@ -59,6 +60,7 @@ def team(count: int, arguments: Sequence[str], logs: Path, say: Say) -> Iterator
             for number, environment in enumerate(environments[1:], 2):
                 log = logs / f"process-{number}.log"
                 make_folder(log.parent)
+                check_regular(log)
                 handle = opened.enter_context(log.open("ab"))
                 # -P: this program, and not a file graftmt.py that lies in the current folder.
                 command = [sys.executable, "-P", "-m", "graftmt", *arguments]

@@ -33,9 +33,9 @@ from graftmt.experiments.jobs import Job, base_job, described, initial_of, train
 from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
 from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
 from graftmt.files import read_json, write_json
-from graftmt.packs import read_pack_document
+from graftmt.packs import load_pack, read_pack_document
 from graftmt.training import Stopped, retrain_base, train_base, train_pack
-from graftmt.training.checkpoints import way_out
+from graftmt.training.checkpoints import Checkpoints, way_out
 from graftmt.training.retrain_request import retrain_config
 from graftmt.training.run_configuration import RunConfig
 from graftmt.training.stages import set_up_torch
@@ -43,6 +43,8 @@ from graftmt.training.stages import set_up_torch
 Say = Callable[[str], None]
 MADE = "made.json"
 """In a run whose model is finished: what its result says of that."""
+LAST = "pack-last"
+"""In a pack's run: the pack with the weights of the last checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +187,16 @@ class Workshop:
         folder = self.addresses.run(job) / "pack"
         return Made(folder=folder, fingerprint=read_pack_document(folder)["fingerprint"], **facts)
 
+    def last_pack(self, job: Job) -> Path:
+        """The pack with the weights that its training ended with, which is stored if a test set asks for it."""
+        folder = self.addresses.run(job) / LAST
+        if not folder.is_dir():
+            raise DataError(
+                f"{folder} is not there: the pack was trained while no test set asked for its last checkpoint. "
+                f"Delete {folder.parent} to have it trained again."
+            )
+        return folder
+
     def _once(self, job: Job, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What is known of a model that is made in a run of its own, now if it is not there."""
         run = self.addresses.run(job)
@@ -205,6 +217,8 @@ class Workshop:
         before = self._look(resident)
         config = pack_config(self.profile, job, places)
         pack = train_pack(config, resident.trainer, material.train, self.valid_corpus(), **self._how)
+        if any(one.checkpoint == "last" for one in self.profile.evaluation.sets.values()):
+            store_last(run)
         return {
             "recipe": str(pack.recipe),
             "parameters": pack.size,
@@ -303,6 +317,19 @@ class Workshop:
         corpus = self.test_corpus(next(iter(self.profile.evaluation.sets)))
         present = [language for language in self.profile.initial if language in corpus.languages][:3]
         return {language: [one for one in lines if one.strip()] for language, lines in corpus.texts(present, 20).items()}
+
+
+def store_last(run: Path) -> None:
+    """Stores the last checkpoint of a finished run as a pack, next to the best one; `pack` stays as it is."""
+    checkpoints = Checkpoints(run / "checkpoints", 1)
+    latest = checkpoints.latest()
+    assert latest is not None, "training ends with a checkpoint"
+    pack = load_pack(run / "pack")
+    checkpoints.load_parameters(latest, pack.parameters)
+    pack.card = {**pack.card, "checkpoint": "last", "validation": None}
+    if (run / LAST).exists():
+        shutil.rmtree(run / LAST)  # of a try that a kill ended before it was noted
+    pack.save(run / LAST, dtype=read_pack_document(run / "pack")["dtype"])
 
 
 def made_facts(note: Path) -> dict[str, Any]:

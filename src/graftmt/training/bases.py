@@ -100,7 +100,10 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
         directions = select_directions(chosen, languages, config.data.pivot)
         valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet)
         validator = Validator.open(
-            valid, valid_tokens, codec, directions, lines=config.validation.lines, max_length=config.data.max_length
+            *(valid, valid_tokens, codec, directions),
+            lines=config.validation.lines,
+            translate_lines=config.validation.translate_lines,
+            max_length=config.data.max_length,
         )
         digest.update(valid_tokens.content.encode())
     return Prepared(codec, tokenized, validator, digest.hexdigest(), config.data.max_length)

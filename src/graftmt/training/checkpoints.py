@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from graftmt.checked import check_files, write_checksums
+from graftmt.checked import write_checksums
 from graftmt.configuration import differences, from_mapping, to_mapping
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, read_json, sweep, write_json
@@ -63,35 +62,15 @@ class Checkpoints:
 
     def latest(self) -> Path | None:
         """The newest whole checkpoint; unfinished ones have other names and are never seen."""
-        found = sorted(self._all(), key=self._order)
-        return found[-1] if found else None
+        return next(iter(self.newest_first()), None)
+
+    def newest_first(self) -> list[Path]:
+        """All checkpoints but the best ones, whole or damaged."""
+        return sorted(self._all(), key=self._order, reverse=True)
 
     def sweep(self) -> None:
         """Removes what a kill left half written, and brings back what was to be replaced; a run does so before all else."""
         sweep(self.folder)
-
-    def settle(self, say: Callable[[str], None]) -> None:
-        """Before a run goes on: checkpoints after the last whole one are moved aside, and it goes on from that.
-
-        It then ends as it would have, for a batch depends on seed and step alone. If no checkpoint is whole, or the best
-        weights of its stage are damaged, that is an error: it would have to start over, which is not done unasked.
-        """
-        self.sweep()
-        found = sorted(self._all(), key=self._order, reverse=True)
-        problems: dict[Path, GraftError] = {}
-        for path in found:
-            if (problem := _problem(path)) is None:
-                break
-            problems[path] = problem
-        if found and len(problems) == len(found):
-            raise CannotGoOn(f"{problems[found[0]]} There is no earlier checkpoint: restore {found[0]} from a copy")
-        for path, problem in problems.items():
-            aside = next(p for n in range(1, 10_000) if not (p := path.with_name(f"damaged-{n}-{path.name}")).exists())
-            path.rename(aside)
-            say(f"{problem} It is kept as {aside.name}; the run goes on from the checkpoint before it.")
-        if found and (best := self.best(self._order(found[len(problems)])[0] - 1)).is_dir():
-            with self._going_on(best):
-                check_files(best, "the best checkpoint")
 
     def save(
         self,
@@ -113,7 +92,7 @@ class Checkpoints:
             document = {"format": FORMAT, "state": asdict(state), "config": config, "data": data, "marks": dict(marks or {})}
             write_json(temporary / "state.json", document)
             write_checksums(temporary)
-        for old in sorted(self._all(), key=self._order)[: -self.keep]:
+        for old in self.newest_first()[self.keep :]:
             shutil.rmtree(old, ignore_errors=True)
         return path
 
@@ -180,12 +159,8 @@ class Checkpoints:
 
     def read_best(self, stage: int) -> dict[str, Any]:
         """The validation of the weights that are stored as the best."""
-        path = self.best(stage)
-        with self._going_on(path):
-            found = read_json(path / "best.json", "the best checkpoint")
-            if type(found.get("step")) is not int or not is_validation(found):
-                raise CheckpointError(f"the best checkpoint: {path / 'best.json'} is damaged (its scores are none).")
-        return found
+        with self._going_on(self.best(stage)):
+            return read_best_document(self.best(stage))
 
     def adopt_best(self, state: RunState, options: ValidationConfig) -> None:
         """A run that goes on from before its best was stored, such as after a kill, has that one and no other."""
@@ -196,7 +171,7 @@ class Checkpoints:
             try:
                 score = options.score(best)
             except (KeyError, TypeError):
-                raise self._advised(
+                raise self.advised(
                     self.best(state.stage), CheckpointError(f"{self.best(state.stage)}/best.json lacks the scores.")
                 ) from None
             state.best_score, state.best_step, state.without_improvement = score, best["step"], 0
@@ -225,9 +200,10 @@ class Checkpoints:
         try:
             yield
         except GraftError as error:
-            raise self._advised(path, error) from None
+            raise self.advised(path, error) from None
 
-    def _advised(self, path: Path, error: GraftError) -> CheckpointError:
+    def advised(self, path: Path, error: GraftError) -> CannotGoOn:
+        """The error about a file of `path`, with what would let the run go on."""
         if not NAME.fullmatch(path.name):
             return CannotGoOn(f"{error} The run cannot go on without {path}: restore it from a copy")
         return CannotGoOn(f"{error} Restore {path} from a copy")
@@ -242,6 +218,14 @@ class Checkpoints:
         return int(match[1]), int(match[2])
 
 
+def read_best_document(path: Path) -> dict[str, Any]:
+    """best.json of a best checkpoint: the validation of its weights."""
+    found = read_json(path / "best.json", "the best checkpoint")
+    if type(found.get("step")) is not int or not is_validation(found):
+        raise CheckpointError(f"the best checkpoint: {path / 'best.json'} is damaged (its scores are none).")
+    return found
+
+
 def _other_data(then: Mapping[str, str] | None, now: Mapping[str, str]) -> str:
     """What has changed of that which a run takes as given. Checkpoints of earlier versions have no marks to tell it by."""
     if then is None and now:
@@ -250,23 +234,6 @@ def _other_data(then: Mapping[str, str] | None, now: Mapping[str, str]) -> str:
         if then is not None and then.get(name, mark) != mark:
             return f"was begun with another {name} ({then[name] or 'none'}, not {mark or 'none'}). Give the same {name}"
     return "was trained on other text: the files of the corpus have changed since. Restore them"
-
-
-def _problem(path: Path) -> GraftError | None:
-    """What is wrong with a checkpoint: each file has its checksum or, without one, can be read as far as its lengths go."""
-    try:
-        read_state_document(path)
-        check_files(path, "the checkpoint")
-        for name in ("model.safetensors", "optimizer.safetensors"):
-            if not (path / name).is_file():
-                raise CheckpointError(f"the checkpoint: there is no file {path / name}.")
-            with safe_open(path / name, framework="pt"):
-                pass
-    except (OSError, SafetensorError) as error:
-        return CheckpointError(f"the checkpoint: {path / name} is truncated or damaged ({error}).")
-    except GraftError as error:
-        return error
-    return None
 
 
 def _optimizer_tensors(parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -119,6 +119,7 @@ def scores_before(
             TextCodec(parent.tokenizer),
             known,
             lines=validator.lines,
+            translate_lines=validator.translate_lines,
             max_length=validator.max_length,
         )
         scores = own.validate(parent.model.to(device), **options)["directions"]

@@ -38,11 +38,10 @@ class Journal:
         if silent:
             return
         make_folder(self.path.parent)
-        if resume_at is None:
-            self.path.unlink(missing_ok=True)
-        elif self.path.is_file():
-            kept = [event for event in read_log(self.path) if (event.get("stage", 0), event.get("step", 0)) <= resume_at]
-            write_text(self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in kept))
+        # Always a new file: a link or a pipe of this name may lead anywhere, or be waited for without end.
+        before = read_log(self.path) if resume_at is not None and self.path.is_file() else []
+        kept = [event for event in before if resume_at is not None and (event["stage"], event["step"]) <= resume_at]
+        write_text(self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in kept))
         try:
             self.handle = self.path.open("a", encoding="utf-8")
         except OSError as error:

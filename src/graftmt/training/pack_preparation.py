@@ -244,6 +244,7 @@ def _validator(
         composition.codec,
         directions,
         lines=options.lines,
+        translate_lines=options.translate_lines,
         max_length=config.data.max_length,
         watched=watched,
         watched_model=_without_scoped(base, composition) if watched else None,

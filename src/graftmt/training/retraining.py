@@ -228,6 +228,7 @@ def prepare_retraining(
             codec,
             directions,
             lines=config.validation.lines,
+            translate_lines=config.validation.translate_lines,
             max_length=config.data.max_length,
         )
         digest.update(valid_tokens.content.encode())

@@ -149,13 +149,15 @@ class ValidationConfig:
     """What the best checkpoint is best in."""
     translate: bool = True
     """Also translate (greedily) for BLEU and chrF; the loss alone is quicker."""
+    translate_lines: int | None = None
+    """Translate only the first of `lines`; the loss is always of all (default: translate all)."""
     watch: tuple[str, ...] | None = None
     """Directions that are scored beside the others and do not count for the best checkpoint. A pack watches up to
     three that are not trained, or on a few lines (data.few), unless they are named; [] watches none."""
 
     def __post_init__(self) -> None:
         check_numbers(self, "at least 1, or 0 for no validation", zero_or_more, "lines")
-        check_numbers(self, "at least 1", one_or_more, "every")
+        check_numbers(self, "at least 1", one_or_more, "every", "translate_lines")
 
     @property
     def translates(self) -> bool:

@@ -44,6 +44,7 @@ from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
 from graftmt.training.run_configuration import RunConfig, StageConfig, SubwordConfig
 from graftmt.training.run_state import RunState
+from graftmt.training.settling import settle
 from graftmt.training.sharding import held_bytes, whole_bytes
 from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
@@ -97,7 +98,7 @@ def held_run(
             if team.first:
                 sweep(run)
                 begin_run(run, of)
-                Checkpoints(run / "checkpoints", 1).settle(heard)
+                settle(Checkpoints(run / "checkpoints", 1), heard)
             team.wait()
             yield team, heard
 

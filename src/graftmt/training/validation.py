@@ -33,6 +33,8 @@ class Validator:
     """Scored too, without counting: directions that training does not see …"""
     watched_model: Transformer | None = None
     """… by this model, where they have another one."""
+    translate_lines: int | None = None
+    """How many of the lines are translated (default: all)."""
 
     @classmethod
     def open(
@@ -46,11 +48,15 @@ class Validator:
         max_length: int,
         watched: Sequence[Direction] = (),
         watched_model: Transformer | None = None,
+        translate_lines: int | None = None,
     ) -> Validator:
         languages = sorted({language for direction in (*directions, *watched) for language in direction})
         texts = corpus.texts(languages)
         return cls(
-            codec, tokenized, texts, list(directions), lines, max_length, watched=list(watched), watched_model=watched_model
+            *(codec, tokenized, texts, list(directions), lines, max_length),
+            watched=list(watched),
+            watched_model=watched_model,
+            translate_lines=translate_lines,
         )
 
     def validate(self, model: Transformer, *, smoothing: float, precision: str, translate: bool) -> dict[str, Any]:
@@ -68,7 +74,7 @@ class Validator:
             scores = {str(d): {"loss": self._loss(other if d in self.watched else model, d, rows[d], smoothing)} for d in rows}
             groups = [(model, self.directions), (other, self.watched)] if other is not model else [(model, list(rows))]
             for each, directions in groups if translate else []:
-                for direction, found in self._translate(each, {d: rows[d] for d in directions}).items():
+                for direction, found in self._translate(each, {d: rows[d][: self.translate_lines] for d in directions}).items():
                     scores[str(direction)] |= found
         result = {**_averages(scores, self.directions), "directions": scores}
         return {**result, "watched": _averages(scores, self.watched)} if self.watched else result
