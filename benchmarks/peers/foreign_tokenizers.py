@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import random
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +165,86 @@ def m2m_100(folder: Path, kind: str = "unigram") -> Any:
     tokenizer = M2M100Tokenizer(str(folder / "vocab.json"), str(folder / "sentencepiece.bpe.model"))
     tokenizer.save_pretrained(folder)
     return M2M100Tokenizer.from_pretrained(folder)
+
+
+def mbart_50(folder: Path) -> Any:
+    """An MBart50Tokenizer over a unigram model, saved in `folder`."""
+    from transformers import MBart50Tokenizer
+
+    model = model_bytes("unigram")
+    loaded = processor(model)
+    scores = [(loaded.id_to_piece(number), loaded.get_score(number)) for number in range(loaded.get_piece_size())]
+    tokenizer = MBart50Tokenizer(vocab=scores, _spm_precompiled_charsmap=character_rules(model))
+    tokenizer.save_pretrained(folder)
+    return MBart50Tokenizer.from_pretrained(folder)
+
+
+def marian(folder: Path, *, codes: Sequence[str] = (), separate: bool = False, kind: str = "unigram") -> Any:
+    """A MarianTokenizer saved in `folder`: a model for each side, the end first, padding last.
+
+    Its vocabulary has a character that no model knows, as one does that was made from text.
+    """
+    from transformers import MarianTokenizer
+
+    folder.mkdir(parents=True, exist_ok=True)
+    models = {"source": model_bytes(kind, 2800), "target": model_bytes(kind, 3000, seed=2)}
+    for side, model in models.items():
+        (folder / f"{side}.spm").write_bytes(model)
+    pieces = {side: pieces_of(model)[3:] for side, model in models.items()}
+    both = list(dict.fromkeys([*pieces["source"], *pieces["target"]]))
+    marked = [f">>{code}<<" for code in codes]
+    vocabularies = {"vocab.json": pieces["source"] if separate else both}
+    if separate:
+        vocabularies["target_vocab.json"] = pieces["target"]
+    for name, tokens in vocabularies.items():
+        listed = ["</s>", "<unk>", *tokens, "𓀀", *(marked if name == "vocab.json" else []), "<pad>"]
+        (folder / name).write_text(json.dumps({token: row for row, token in enumerate(listed)}), encoding="utf-8")
+    tokenizer = MarianTokenizer(
+        str(folder / "source.spm"),
+        str(folder / "target.spm"),
+        str(folder / "vocab.json"),
+        target_vocab_file=str(folder / "target_vocab.json") if separate else None,
+        source_lang="en",
+        target_lang="ru",
+        separate_vocabs=separate,
+    )
+    tokenizer.save_pretrained(folder)
+    return MarianTokenizer.from_pretrained(folder)
+
+
+def fsmt(folder: Path, languages: tuple[str, str] = ("en", "ru")) -> Any:
+    """An FSMTTokenizer saved in `folder`, with merges that are learned from the sample by counting."""
+    from transformers import FSMTTokenizer
+
+    folder.mkdir(parents=True, exist_ok=True)
+    words = Counter(word for line in cldr_lines()[:300] for word in line.replace(",", " ,").split())
+    merges, pieces = _learn_merges(words, 300)
+    (folder / "merges.txt").write_text("".join(f"{first} {second}\n" for first, second in merges), encoding="utf-8")
+    entities = [*"&aposqult;#0123456789", ";</w>"]
+    listed = ["<s>", "<pad>", "</s>", "<unk>", *dict.fromkeys([*pieces, *entities]), "madeupword0000"]
+    for name, tokens in (("vocab-src.json", listed), ("vocab-tgt.json", [*listed, "ж</w>" * 2])):
+        (folder / name).write_text(json.dumps({token: row for row, token in enumerate(tokens)}), encoding="utf-8")
+    files = [str(folder / name) for name in ("vocab-src.json", "vocab-tgt.json", "merges.txt")]
+    tokenizer = FSMTTokenizer(list(languages), *files)
+    tokenizer.save_pretrained(folder)
+    return FSMTTokenizer.from_pretrained(folder)
+
+
+def _learn_merges(words: Counter[str], number: int) -> tuple[list[tuple[str, str]], list[str]]:
+    cut = {word: [*word[:-1], word[-1] + "</w>"] for word in words}
+    singles = {piece for pieces in cut.values() for piece in pieces} | {letter for word in words for letter in word}
+    merges: list[tuple[str, str]] = []
+    for _ in range(number):
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, pieces in cut.items():
+            for pair in pairwise(pieces):
+                pairs[pair] += words[word]
+        best = max(pairs, key=lambda pair: (pairs[pair], pair))
+        merges.append(best)
+        for pieces in cut.values():
+            place = 0
+            while place < len(pieces) - 1:
+                if (pieces[place], pieces[place + 1]) == best:
+                    pieces[place : place + 2] = ["".join(best)]
+                place += 1
+    return merges, [*sorted(singles), *dict.fromkeys("".join(merge) for merge in merges)]

@@ -13,6 +13,7 @@ from graftmt.files import parse_json
 from graftmt.reading import read_limited
 from graftmt.text.foreign.row_table import MOST_ROWS
 from graftmt.text.kinds import LARGEST_FILE
+from graftmt.text.layout import Side
 from graftmt.text.protocol import BEGINNING, END, PADDING, UNKNOWN
 
 SPECIALS = {"beginning": BEGINNING, "padding": PADDING, "end": END, "unknown": UNKNOWN}
@@ -39,6 +40,10 @@ class TextFolder:
         if self.rows[0] != self.rows[1]:
             raise ValueError(f"one vocabulary for matrices of {self.rows[0]:,} and {self.rows[1]:,} rows")
         return self.rows[0]
+
+    def languages(self, side: Side) -> tuple[str, ...]:
+        """What the caller says of this side's languages; () where that is left to the files."""
+        return self.source_languages if side == "source" else self.target_languages
 
     def has(self, *names: str) -> bool:
         return all((self.path / name).exists() for name in names)
