@@ -43,7 +43,7 @@ OPEN_LAYERS = (0, len(LAYERS) - 1)
 CORE_PACKAGES = {"torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "yaml", "typer", "rich"}
 BESIDE_TORCH = {("model", "compiled"): {"triton"}}
 """What torch for CUDA brings along, where the import is guarded."""
-NOT_CORE = {("prepare",), ("augmentation",), ("demo",), ("evaluation", "plots")}
+NOT_CORE = {("prepare",), ("augmentation",), ("demo",), ("evaluation", "plots"), ("interop", "export", "standalone")}
 
 
 def source_files(package: Path) -> list[Path]:

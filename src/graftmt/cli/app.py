@@ -19,6 +19,7 @@ from graftmt.cli import (
     demo,
     evaluate,
     experiment,
+    export,
     inspect,
     prepare,
     recipes,
@@ -92,6 +93,7 @@ app.command("translate")(translate.translate)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
+app.command("export")(export.export)
 app.command("inspect")(inspect.inspect)
 app.command("recipes")(recipes.recipes)
 app.add_typer(experiment.app, name="experiment")
