@@ -31,7 +31,7 @@ LAYERS = (
     {"base"},
     {"data", "packs", "decoding"},
     {"training", "translator", "prepare"},
-    {"augmentation", "assessment", "bulk", "server"},
+    {"augmentation", "assessment", "bulk", "interop", "server"},
     {"adding"},
     {"demo", "experiments", "pairs"},
     {"api"},
