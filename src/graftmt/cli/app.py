@@ -19,6 +19,7 @@ from graftmt.cli import (
     demo,
     evaluate,
     experiment,
+    import_model,
     inspect,
     prepare,
     recipes,
@@ -86,6 +87,7 @@ app.command("demo")(demo.demo)
 app.add_typer(prepare.app, name="prepare")
 app.command("train")(train.train)
 app.command("add")(add.add)
+app.command("import")(import_model.import_model)
 app.command("augment")(augment.augment)
 app.command("retrain")(retrain.retrain)
 app.command("translate")(translate.translate)

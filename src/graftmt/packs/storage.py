@@ -19,11 +19,11 @@ from torch import nn
 
 from graftmt import places
 from graftmt.base import check_fingerprint, named_dtype
-from graftmt.configuration import from_mapping, to_mapping
+from graftmt.configuration import from_mapping
 from graftmt.documents import LARGEST_DOCUMENT, LONGEST_MESSAGE, check_fields, parse_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_file, atomic_folder
-from graftmt.model import ModelConfig
+from graftmt.model import ModelConfig, architecture_document
 from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, TENSORS, open_pack
 from graftmt.packs.card import PackCard, pack_card
 from graftmt.packs.component import SCOPED, Side
@@ -102,7 +102,7 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
         "parameters": pack.size,
         "bytes": len(data) + sum(map(len, text_files.values())),
         "dtype": dtype,
-        "architecture": to_mapping(config),
+        "architecture": architecture_document(config),
         **({"packages": packages} if (packages := packages_of(pack.recipe)) else {}),
         "card": {key: value for key, value in pack.card.items() if key not in scope},
     }
