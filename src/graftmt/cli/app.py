@@ -26,6 +26,7 @@ from graftmt.cli import (
     push,
     recipes,
     retrain,
+    serve,
     train,
     translate,
     verify,
@@ -99,6 +100,7 @@ app.command("inspect")(inspect.inspect)
 app.command("pull")(pull.pull)
 app.command("push")(push.push)
 app.add_typer(packs.app, name="packs")
+app.command("serve")(serve.serve)
 app.command("recipes")(recipes.recipes)
 app.add_typer(experiment.app, name="experiment")
 
