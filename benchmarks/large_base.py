@@ -6,10 +6,10 @@
 
 Random weights in the layout of NLLB-200-600M (12+12 layers, width 1024, 256,206 rows), lines of `--tokens` tokens on both
 sides, bf16. `train`: transformers' full fine-tuning and training of its embeddings alone, each at the best of `--peer-lines`,
-then our packs, at the best of `--lines`, as `graftmt add` trains them on a GPU (packed, compiled, recorded). `search`: beam 5 to
-exactly so many tokens, by `generate` and by ours, into the base's vocabulary and into a language with its own small one.
-`3.3b`: packs alone at the size of NLLB-200-3.3B (24+24 layers, width 2048), the base held in bf16. `small-vocabulary`: what the smaller
-softmax does for search, beside the same search into the base's vocabulary, without transformers.
+then our packs, at the best of `--lines`, as `graftmt add` trains them on a GPU (packed, compiled, recorded). `search`: beam 5
+to exactly so many tokens, by `generate` and by ours, into the base's vocabulary and into a language with its own small one.
+`3.3b`: packs alone at the size of NLLB-200-3.3B (24+24 layers, width 2048), the base held in bf16. `small-vocabulary`: what the
+smaller softmax does for search, beside the same search into the base's vocabulary, without transformers.
 
 Each measurement is written to `--output` when it is made; what does not fit in `--limit` seconds is left out and said to be.
 """
