@@ -23,6 +23,7 @@ from graftmt.cli import (
     prepare,
     recipes,
     retrain,
+    serve,
     train,
     translate,
     verify,
@@ -93,6 +94,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
 app.command("inspect")(inspect.inspect)
+app.command("serve")(serve.serve)
 app.command("recipes")(recipes.recipes)
 app.add_typer(experiment.app, name="experiment")
 
