@@ -20,7 +20,10 @@ from graftmt.cli import (
     evaluate,
     experiment,
     inspect,
+    packs,
     prepare,
+    pull,
+    push,
     recipes,
     retrain,
     serve,
@@ -94,6 +97,9 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
 app.command("inspect")(inspect.inspect)
+app.command("pull")(pull.pull)
+app.command("push")(push.push)
+app.add_typer(packs.app, name="packs")
 app.command("serve")(serve.serve)
 app.command("recipes")(recipes.recipes)
 app.add_typer(experiment.app, name="experiment")
