@@ -31,7 +31,7 @@ LAYERS = (
     {"base"},
     {"data", "packs", "decoding"},
     {"training", "translator", "prepare"},
-    {"augmentation", "assessment", "bulk", "interop", "server"},
+    {"augmentation", "assessment", "bulk", "interop", "server", "sharing"},
     {"adding"},
     {"demo", "experiments", "pairs"},
     {"api"},
