@@ -61,7 +61,7 @@ def test_a_folder_in_and_a_folder_out_with_a_report(corpus: Path, tmp_path: Path
     plain = re.sub(r"\s+", " ", shown)
     assert "train: 4 of 6 lines kept" in plain
     assert "dropped: language_id" in plain
-    assert "language ID of en, fr: py3langid, among en, fr and" in plain
+    assert re.search(r"py3langid, among en, fr and \d+ likely languages", plain)
 
 
 def test_json_is_the_report(corpus: Path, tmp_path: Path) -> None:
@@ -252,3 +252,18 @@ def test_ray_gives_what_this_process_gives(corpus: Path, tmp_path: Path) -> None
 def test_an_address_is_for_ray(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="add --engine ray"):
         run(corpus, "-o", tmp_path / "out", "--ray-address", "auto")
+
+
+def test_text_out_of_step_is_not_cleaned_unless_forced(tmp_path: Path) -> None:
+    from graftmt.demo.phrase_corpus import write_corpus
+
+    folder, output = tmp_path / "corpus", tmp_path / "clean"
+    write_corpus(folder, ("en", "el", "fr"), train_lines=900, valid_lines=60, test_lines=60)
+    run(folder, "-o", output)
+    greek = (folder / "train.el.txt").read_text(encoding="utf-8").splitlines()
+    (folder / "train.el.txt").write_text("\n".join([*greek[:300], *greek[301:], "τέλος"]) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 30[0-9] on: the Greek side is one line ahead of the English side.*--force"):
+        run(folder, "-o", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+    run(folder, "-o", tmp_path / "other", "--force")
+    assert (tmp_path / "other" / "train.el.txt").is_file()

@@ -16,6 +16,7 @@ from graftmt.errors import LanguageError, nearest
 from graftmt.prepare.cleaning_counts import Counts
 from graftmt.prepare.cleaning_rules import ALONE, RULES, CleaningConfig
 from graftmt.prepare.detector import detector_code
+from graftmt.prepare.evidence import MOST_TEXTS, spread
 from graftmt.prepare.hashes import SeenLines
 from graftmt.prepare.language_id import LanguageFilter
 from graftmt.prepare.repairs import (
@@ -141,7 +142,10 @@ def examine(source: Source, config: CleaningConfig, trusted: Mapping[str, Sequen
         found = tuple(expected_scripts(name, detector_code(name), sample[name]) for name in languages)
         state = replace(state, scripts=found)
     if config.language_id:
-        words = {name: [prose(repair(text, name, config, Counts())) for text in texts] for name, texts in sample.items()}
+        words = {
+            name: [prose(repair(text, name, config, Counts())) for text in spread(list(dict.fromkeys(texts)), MOST_TEXTS)]
+            for name, texts in sample.items()
+        }
         judge = LanguageFilter.make(
             languages,
             open_set=config.open_set,

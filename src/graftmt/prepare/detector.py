@@ -7,7 +7,7 @@ features found in it, so a column of log-probabilities learnt elsewhere can be c
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -71,6 +71,14 @@ def detector(languages: tuple[str, ...] = ()) -> Any:
     if len(known) > 1:
         detector.set_languages(known)
     return detector
+
+
+def language_detector(codes: Iterable[str] = ()) -> Any:
+    """The detector, choosing among these of its codes or all that it knows; None where it is not installed."""
+    try:
+        return detector(tuple(sorted(codes)))
+    except ImportError:
+        return None
 
 
 def features_of(text: str) -> Features | None:

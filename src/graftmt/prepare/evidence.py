@@ -32,8 +32,11 @@ FEWEST_LETTERS = 4
 MOST_TEXTS = 4_000
 """Of a language, to learn from; more does not make it better."""
 ROUNDS = 3
-PRIOR_STRENGTH = 1_000.0
-"""The detector's knowledge of a language weighs as much as this many features of the corpus's own text."""
+STRENGTHS = (500.0, 1_000.0, 2_000.0)
+"""The detector's knowledge of a language weighs as much as this many features of the corpus's own text: less where the corpus
+repeats itself. Each is compared at FLATTER times its value, which explains unseen texts best; the smaller one parts languages
+better. Chosen on docs-l10n's training lines and CLDR phrases."""
+FLATTER = 4.0
 RIGHT_AT_FIRST, OTHER_AT_FIRST = 0.9, 0.01
 """Share of a corpus's text expected to be in its language and, at least, in each likely other one."""
 UNLIKELY = 0.05
@@ -41,8 +44,9 @@ UNLIKELY = 0.05
 OCCURS = 0.003
 """Share of the texts from which on a language counts as one that occurs in the corpus."""
 LARGEST_MARGIN = 4.5
-TOLERATED_LOSS = 0.013
-"""Share of the texts that seem right which may be over the margin; it is raised to keep more of them."""
+SURELY_OTHER = 3.0
+TOLERATED_LOSS = 0.011
+"""The margin is raised until no more than this share of the texts with a lead under SURELY_OTHER is over it."""
 FEWEST_TEXTS = 200
 """Below which nothing is learnt about the margin; then it is the largest."""
 SHORT_TEXTS = 4.0
@@ -150,6 +154,12 @@ def learn(
     return replace(evidence, own={name: replace(own, margin=margins[name]) for name, own in owns.items()})
 
 
+def spread(texts: Sequence[str], most: int) -> list[str]:
+    """At most so many of the texts, evenly spread."""
+    count = min(most, len(texts))
+    return [texts[index * len(texts) // count] for index in range(count)]
+
+
 @dataclass(frozen=True, eq=False)
 class _Sample:
     """Distinct texts of one language as the detector sees them, one after the other."""
@@ -161,9 +171,8 @@ class _Sample:
     @classmethod
     def of(cls, lines: Iterable[str]) -> _Sample:
         distinct = [text for text in dict.fromkeys(lines) if worth_judging(text)]
-        count = min(MOST_TEXTS, len(distinct))
-        spread = [distinct[index * len(distinct) // count] for index in range(count)]
-        pairs = [(found, len(text.encode(errors="replace"))) for text in spread if (found := features_of(text))]
+        texts = spread(distinct, MOST_TEXTS)
+        pairs = [(found, len(text.encode(errors="replace"))) for text in texts if (found := features_of(text))]
         return cls([found for found, _ in pairs], np.array([size for _, size in pairs], dtype=np.float64))
 
 
@@ -190,13 +199,14 @@ def _own_text(code: str, sample: _Sample) -> OwnText:
     shares = least.copy()
     shares[right] = RIGHT_AT_FIRST
     found = np.zeros_like(shares)
+    strength = _strength_for(known, sample.features)
     for _ in range(ROUNDS):
         odds = merged / np.sqrt(sample.sizes)[:, None] + np.log(np.maximum(shares, 1e-30))
         odds = np.exp(odds - odds.max(axis=1, keepdims=True))
         odds /= odds.sum(axis=1, keepdims=True)
         found = odds.mean(axis=0)
         shares = np.maximum(found, least)
-        own = OwnText(code=code, column=_column(known, sample.features, odds[:, right]), first=own.first)
+        own = OwnText(code=code, column=_column(known, sample.features, odds[:, right], strength), first=own.first)
         merged[:, right] = [own.score(features) for features in sample.features]
     occurring = {
         label: float(share) for label, share in zip(labels, found, strict=True) if share >= OCCURS and label != NO_LANGUAGE
@@ -204,7 +214,7 @@ def _own_text(code: str, sample: _Sample) -> OwnText:
     return OwnText(code=code, column=own.column, first=own.first, shares={**occurring, code: float(shares[right])})
 
 
-def _column(known: Floats, features: Sequence[Features], right: NDArray[np.floating]) -> Floats:
+def _column(known: Floats, features: Sequence[Features], right: NDArray[np.floating], strength: float) -> Floats:
     """The detector's column, moved towards what the texts that are right are made of."""
     counts = np.zeros(len(known), dtype=np.float32)
     for share, (places, weights) in zip(right, features, strict=True):
@@ -212,8 +222,23 @@ def _column(known: Floats, features: Sequence[Features], right: NDArray[np.float
             counts[places] += np.float32(share) * weights
     # Less one occurrence of each, so that no text vouches for itself.
     counts = np.maximum(counts - np.float32(log(2)), 0)
-    column: Floats = np.log((counts + np.float32(PRIOR_STRENGTH) * known) / (counts.sum() + np.float32(PRIOR_STRENGTH)))
+    column: Floats = np.log((counts + np.float32(strength) * known) / (counts.sum() + np.float32(strength)))
     return column
+
+
+def _strength_for(known: Floats, features: Sequence[Features]) -> float:
+    """How much the detector's knowledge should weigh, by how well each text is explained by all others."""
+    counts = np.zeros(len(known), dtype=np.float32)
+    for places, weights in features:
+        counts[places] += weights
+    total = float(counts.sum())
+    fits = dict.fromkeys(STRENGTHS, 0.0)
+    for places, weights in features:
+        others, size = np.maximum(counts[places] - weights, 0), total - float(weights.sum())
+        for strength in STRENGTHS:
+            flat = FLATTER * strength
+            fits[strength] += float(weights @ np.log((others + flat * known[places]) / (size + flat)))
+    return max(STRENGTHS, key=fits.__getitem__)
 
 
 def _margin_of(evidence: Evidence, language: str, sample: _Sample) -> float:
@@ -221,7 +246,7 @@ def _margin_of(evidence: Evidence, language: str, sample: _Sample) -> float:
     leads = np.array(
         [evidence.winner(found, language, int(size))[1] for found, size in zip(sample.features, sample.sizes, strict=True)]
     )
-    seem_right = leads[leads <= LARGEST_MARGIN]
+    seem_right = leads[leads <= SURELY_OTHER]
     if len(seem_right) < FEWEST_TEXTS:
         return LARGEST_MARGIN
     return float(np.clip(np.quantile(seem_right, 1 - TOLERATED_LOSS), 0.0, LARGEST_MARGIN))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 from graftmt.errors import ConfigError, LanguageError, nearest
-from graftmt.prepare.detector import NO_LANGUAGE, detector_code, detector_languages
+from graftmt.prepare.detector import NO_LANGUAGE, detector_code, detector_languages, language_detector
 from graftmt.prepare.detector import detector as _detector
 from graftmt.prepare.evidence import Evidence, OwnText, learn
 from graftmt.prepare.ngrams import NgramClassifier, enough_to_learn
@@ -21,6 +21,7 @@ __all__ = [
     "LanguageFilter",
     "detector_code",
     "detector_languages",
+    "language_detector",
     "long_enough",
     "wrong_language_share",
 ]
