@@ -7,6 +7,7 @@ content, so that both sides of a language and a run that is resumed find the sam
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -90,16 +91,33 @@ def _groups(arguments: Sequence[str], split: str, known: Sequence[str]) -> list[
             close()
             groups.append((argument,))
         elif is_readable(argument):
+            _check_alone(argument, known)
             close()
             groups.append(argument)
         else:
-            language = argument.partition("=")[0] if "=" in argument and not path.exists() else path.name
-            if language in seen:
+            language = _language_of(argument)
+            if language in seen and len(open_files) > 1:
                 close()
             seen.add(language)
             open_files.append(argument)
     close()
     return groups
+
+
+def _language_of(argument: str) -> str:
+    """As `open_split` reads it: what stands before =, or the end of the name."""
+    if "=" in argument and not Path(argument).expanduser().exists():
+        return argument.partition("=")[0]
+    return re.sub(r"(\.txt)?(\.gz|\.xz|\.zst)?$", "", Path(argument).name).split(".")[-1]
+
+
+def _check_alone(argument: str, known: Sequence[str]) -> None:
+    """A file that has all languages in it is not one language's; a catalogue is."""
+    language, equals, path = argument.partition("=")
+    if equals and language in known and not Path(argument).expanduser().exists() and not path.endswith((".po", ".mo")):
+        raise DataError(
+            f"{argument}: {path} is not text in one language but a file of pairs; give it by itself: --train {path}"
+        )
 
 
 def _read(group: Group, split: str, wanted: Wanted) -> Found:
@@ -153,13 +171,14 @@ def _digest(groups: Sequence[Group], split: str, wanted: Wanted) -> str:
     """Of all files, and of what is taken from them."""
     digest = hashlib.sha256(f"{VERSION} {split} {wanted}".encode())
     for group in groups:
-        for argument in [group] if isinstance(group, str) else group:
-            digest.update(f"\n{argument}".encode())
-            path = Path(argument).expanduser()
-            files = [] if path.exists() or "=" not in argument else [Path(argument.partition("=")[2]).expanduser()]
-            for file in files if files and files[0].is_file() else files_of(argument):
-                with open_regular(file) as handle:
-                    digest.update(f"\n{file} {hashlib.file_digest(handle, 'sha256').hexdigest()}".encode())
+        digest.update(f"\n{group}".encode())
+        if isinstance(group, str):
+            files = files_of(group)
+        else:
+            files = list(open_split(group, split, (*wanted.new, *wanted.known), ()).files.values())
+        for file in files:
+            with open_regular(file) as handle:
+                digest.update(f"\n{file} {hashlib.file_digest(handle, 'sha256').hexdigest()}".encode())
     return digest.hexdigest()[:32]
 
 
