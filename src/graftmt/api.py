@@ -94,7 +94,7 @@ def _silent(text: str) -> None:
     """Where nobody listens."""
 
 
-def add_with(options: AddOptions, say: Say, base: Base | None = None, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
+def add_with(options: AddOptions, base: Base | None = None, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
     """The packs that these options ask for, one side after the other; numbers in the recipe are models of the paper or ours."""
     from graftmt.adding.add import add_languages
     from graftmt.adding.plan import choose_sides, requests_of
@@ -109,7 +109,7 @@ def add_with(options: AddOptions, say: Say, base: Base | None = None, *, on_step
             if (found := numbered_recipe(options.recipe, side)) is not None:
                 recipes[side] = found
     requests = requests_of(options, base, recipes)  # both are checked before hours are spent on the first
-    return add_languages(requests, base, say, on_step=on_step)
+    return add_languages(requests, base, on_step=on_step)
 
 
 def train(
@@ -130,7 +130,7 @@ def train(
 
     values = dict(config) if isinstance(config, Mapping) else load_yaml(Path(config))
     resolved = from_mapping(TrainConfig, apply_overrides(to_mapping(values), overrides))
-    folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=True, say=say or _silent, on_step=on_step)
+    folder = train_base(resolved, minutes=minutes, fresh=fresh, on_step=on_step)
     return Base.load(folder)
 
 

@@ -107,7 +107,7 @@ class Work:
         try:
             return self.read(language, number).lines == tuple(lines)
         except GraftError as error:
-            self.say(f"{error} It is translated again.")
+            say(f"{error} It is translated again.")
             return False
 
     def store(self, done: Translated) -> None:

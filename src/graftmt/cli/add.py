@@ -38,7 +38,7 @@ def add(options: AddOptions, as_json: AsJson = False) -> None:
     with processes(choose_device(options.device)) as team:
         say = speaker(options.quiet or not team.first)
         with stoppable(as_json=as_json):
-            results.extend(add_with(options, say))
+            results.extend(add_with(options))
     if not team.first:
         return
     if as_json:

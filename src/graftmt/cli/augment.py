@@ -131,7 +131,7 @@ def augment(
         engine=Engine(name=engine, address=ray_address, workers=workers, gpu=engine == "ray" and device.startswith("cuda")),
         minutes=minutes,
         fresh=fresh,
-        quiet=quiet,
+        
     )
     with stoppable(as_json=as_json, made="folder"):
         result = run(options, speaker(quiet))

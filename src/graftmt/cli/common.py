@@ -171,7 +171,7 @@ def tell(*lines: object) -> None:
         print(printable(line) if sys.stdout.isatty() else line)
 
 
-def speaker(quiet: bool) -> Callable[[str], None]:
+def speaker() -> Callable[[str], None]:
     """What long work says goes to standard error, so that standard output stays for results."""
 
     return (lambda text: None) if quiet else say
@@ -197,13 +197,13 @@ def stoppable(*, as_json: bool = False, made: str | None = None) -> Iterator[Non
         raise typer.Exit(stop.exit_code) from None
 
 
-def counted(source: Source, name: str, *, quiet: bool) -> Source:
+def counted(source: Source, name: str, ) -> Source:
     """The same lines, with their number on standard error while they are written."""
     from graftmt.prepare.source import Line, Source
     from graftmt.progress import progress
 
     def read() -> Iterator[Line]:
-        with progress(f"{name}: lines written", 0, quiet=quiet) as bar:
+        with progress(f"{name}: lines written", 0) as bar:
             for number, line in enumerate(source, 1):
                 yield line
                 if number % 1000 == 0:

@@ -48,7 +48,7 @@ def demo(
         beam=beam,
         pack_steps=steps,
         device=device,
-        quiet=quiet,
+        
     )
     with stoppable():
         result = run_demo(options, speaker(quiet))

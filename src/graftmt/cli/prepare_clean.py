@@ -107,7 +107,7 @@ def clean(
     config = apply_rules(config, rules, language_id)
     names = items(*(splits or ["train"]))
     mapper = with_engine(engine, ray_address, processes)
-    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), mapper, quiet=quiet)
+    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), mapper)
     print(json_text(report, indent=2)) if as_json else show(report, output)
 
 
@@ -156,8 +156,7 @@ def clean_folder(
     config: CleaningConfig,
     trusted: dict[str, Path],
     mapper: ChunkMapper,
-    *,
-    quiet: bool = False,
+    
 ) -> dict[str, Any]:
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
     from graftmt.data.corpus import read_lines, segmented
@@ -187,7 +186,7 @@ def clean_folder(
     def report() -> dict[str, Any]:
         return {"splits": {name: counts.document() for name, counts in reports.items()}, "copied": copied}
 
-    with_progress = {name: counted(source, name, quiet=quiet) for name, source in sources.items()}
+    with_progress = {name: counted(source, name) for name, source in sources.items()}
     facts = {"made_by": "graftmt prepare clean", "from": str(folder), **segmented(files)}
     write_corpus(output, with_progress, facts, report=report)
     return report()

@@ -54,7 +54,7 @@ def stats(
 
     found = Corpus.open(corpus, name)
     probabilities = parse_fixed(fixed or [], found.languages)
-    statistics = count_lines(corpus_source(found), text=text, quiet=quiet)
+    statistics = count_lines(corpus_source(found), text=text)
     samplings = [
         sampling(statistics, view, temperature=temperature, fixed=probabilities, pivot=pivot)
         for view in directions or default_views(found.languages, pivot)

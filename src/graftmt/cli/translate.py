@@ -111,7 +111,7 @@ def translate(
     from graftmt.prepare.segmentation import desegment as join_words
     from graftmt.translator import LongLine, Request, Translator
 
-    check_files(input_file, output_file, fresh=fresh, skip_bad_lines=skip_bad_lines, quiet=quiet)
+    check_files(input_file, output_file, fresh=fresh, skip_bad_lines=skip_bad_lines)
     device = choose_device(device)
     translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
     if pivot in (source, target):
@@ -140,7 +140,7 @@ def translate(
             desegment=desegment,
             skip_bad_lines=skip_bad_lines,
             fresh=fresh,
-            quiet=quiet,
+            
         )
         try:
             result = translate_file(translator, job)
@@ -151,7 +151,7 @@ def translate(
         if as_json:
             print(json_text(result.to_dict()))
         else:
-            speaker(quiet)(str(result))
+            say(str(result))
         return
 
     def answer(lines: list[str]) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from graftmt.files import claimed
 
-Say = Callable[[str], None]
 
 
 class Held(Exception):
@@ -28,7 +27,7 @@ class Held(Exception):
 class JobLocks:
     """What this process has locked, among those that work on one folder."""
 
-    def __init__(self, folder: Path, say: Say) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder, self.say = folder, say
         self._mine: set[str] = set()
 
@@ -39,7 +38,7 @@ class JobLocks:
             yield
             return
         if wait and self.is_held(name):
-            self.say(f"waiting for another process, which makes {name} …")
+            say(f"waiting for another process, which makes {name} …")
         with claimed(self._path(name), wait=wait) as free:
             if not free:
                 raise Held(name)

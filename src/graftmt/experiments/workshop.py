@@ -40,7 +40,6 @@ from graftmt.training.retrain_request import retrain_config
 from graftmt.training.run_configuration import RunConfig
 from graftmt.training.stages import set_up_torch
 
-Say = Callable[[str], None]
 MADE = "made.json"
 """In a run whose model is finished: what its result says of that."""
 LAST = "pack-last"
@@ -71,7 +70,7 @@ class Workshop:
     """What is resident, what is open, and how much time is left."""
 
     def __init__(
-        self, addresses: Addresses, locks: JobLocks, say: Say, *, minutes: float | None = None, quiet: bool = False
+        self, addresses: Addresses, locks: JobLocks, *, minutes: float | None = None
     ) -> None:
         """`minutes`: for how long it may work in all."""
         assert addresses.corpus is not None
@@ -279,7 +278,7 @@ class Workshop:
         train = Corpus.open(self.corpus, "train", job.languages)
         digest = self.addresses.text_hash(job.languages)
         folder = self._text / "subwords"
-        return shared_subwords(train, self.profile.packs.subwords, folder, self.locks, self.say, digest=digest)
+        return shared_subwords(train, self.profile.packs.subwords, folder, self.locks, digest=digest)
 
     @property
     def _text(self) -> Path:

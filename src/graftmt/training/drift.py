@@ -89,9 +89,8 @@ def scores_before(
     device: str,
     model: Transformer,
     prepared: Prepared,
-    *,
-    quiet: bool,
-    say: Callable[[str], None],
+    
+    
 ) -> dict[str, Scores] | None:
     """{"base": …, "start": …}: measured once and kept as before.json, since a run that goes on has other weights by then."""
     validator = prepared.validator
@@ -115,7 +114,7 @@ def scores_before(
         valid = Corpus.open(config.data.corpus, config.validation.split, languages)
         own = Validator.open(
             valid,
-            tokenize_corpus(valid, parent.tokenizer.side("source"), config.data.cache, quiet=quiet),
+            tokenize_corpus(valid, parent.tokenizer.side("source"), config.data.cache),
             TextCodec(parent.tokenizer),
             known,
             lines=validator.lines,
