@@ -54,7 +54,7 @@ def test_an_unknown_total_is_not_shown_and_does_not_flood(
 
 
 def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("work", 2, quiet=True) as report:
+    with progress("work", 2) as report:
         assert isinstance(report, SilentProgress)
         report.update(2, "note")
         report.message("text")

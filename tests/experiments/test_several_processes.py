@@ -345,7 +345,7 @@ def sleepers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_others_end_with_the_first(sleepers: None, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), team(3, [], tmp_path, lambda text: None) as found:
+    with pytest.raises(KeyboardInterrupt), team(3, [], tmp_path) as found:
         assert all(process.poll() is None for process, _ in found.started)
         raise KeyboardInterrupt
     assert all(process.poll() is not None for process, _ in found.started)
@@ -355,7 +355,7 @@ def test_the_others_end_with_the_first_after_sigterm(sleepers: None, tmp_path: P
     told: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))  # which would end the tests otherwise
     try:
-        with pytest.raises(SystemExit) as leaving, team(2, [], tmp_path, lambda text: None) as found:
+        with pytest.raises(SystemExit) as leaving, team(2, [], tmp_path) as found:
             signal.raise_signal(signal.SIGTERM)
             raise AssertionError("it goes on")
         assert leaving.value.code == 143
@@ -371,7 +371,7 @@ def test_after_a_training_that_a_signal_stopped_nobody_is_waited_for(
 ) -> None:
     stopped = scheduling.Outcome(stopped="stopped by SIGTERM", exit_code=143)
     monkeypatch.setattr(scheduling, "run_experiments", lambda *given, **named: stopped)
-    monkeypatch.setattr(Team, "wait", lambda self, say: pytest.fail("it waits"))
+    monkeypatch.setattr(Team, "wait", lambda self: pytest.fail("it waits"))
     result = graftmt(*arguments(tmp_path / "out", "--tables", "1", "--rows", "4", "--processes", "2"))
     assert result.code == 143
     assert "stopped by SIGTERM; everything is saved" in result.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -20,6 +20,7 @@ from graftmt.adding.verdict import Verdict, judge, no_verdict
 from graftmt.base import Base, choose_device, world_size
 from graftmt.files import write_json
 from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
+from graftmt.progress import say, silence
 from graftmt.training import train_pack
 from graftmt.training.checkpoints import way_out
 from graftmt.training.distribution import processes
@@ -27,13 +28,10 @@ from graftmt.training.journal import OnStep
 from graftmt.training.pack_preparation import PackJob, pack_subwords, prepare_pack, resolved_recipe
 from graftmt.training.stopping import Stopped
 
-
 WAY_OUT = "use another folder (--run FOLDER), or --fresh to start over; the earlier run is then kept beside the new one"
 
 
-def add_languages(
-    requests: Sequence[Request], base: Base, *, on_step: OnStep | None = None
-) -> Iterator[AddResult]:
+def add_languages(requests: Sequence[Request], base: Base, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
     """The packs that were asked for, one after the other, within the minutes that there are for all of them."""
     started = time.monotonic()
     told: Examination | None = None
@@ -57,7 +55,6 @@ def add_languages(
 def add_language(
     request: Request,
     base: Base,
-    
     *,
     told: Examination | None = None,
     on_step: OnStep | None = None,
@@ -72,7 +69,7 @@ def add_language(
     with processes(device) as team, ExitStack() as opened, way_out(WAY_OUT):
         if not team.first:
             request = replace(request, options=replace(request.options, fresh=False))
-            say = _silent
+            opened.enter_context(silence())
         with team.first_alone():  # the others find the files that it leaves: held-out text, new text, the vocabulary
             folder = opened.enter_context(work_folder(request, base, first=team.first))
             plan = make_plan(request, base, folder, device)
@@ -100,14 +97,10 @@ def add_language(
     return result
 
 
-def _silent(text: str) -> None:
-    """What the processes say that are not the first."""
-
-
 def _only_estimated(result: AddResult) -> AddResult:
     """What a dry run ends with."""
     plan, corpus = result.plan, result.corpus
-    job = prepare_pack(result.config, plan.base, corpus.train, corpus.valid, )
+    job = prepare_pack(result.config, plan.base, corpus.train, corpus.valid)
     result.estimate = estimate(job)
     result.config = replace(result.config, run=plan.request.run)
     return result
@@ -139,8 +132,6 @@ def _train(result: AddResult, started: float, on_step: OnStep | None) -> None:
             result.corpus.train,
             result.corpus.valid,
             minutes=minutes_left(options, started),
-            
-            
             on_ready=on_ready,
             on_step=on_step,
         )
@@ -243,7 +234,6 @@ def give_verdict(result: AddResult) -> None:
             few=pack.few,
             lines=options.test_lines,
             beam=options.beam,
-            
         )
 
     result.verdict = verdict_on(pack)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,6 @@ from graftmt.training.checkpoints import CannotGoOn, Checkpoints, as_today
 from graftmt.training.run_configuration import MAY_CHANGE
 from graftmt.training.settling import settle
 from graftmt.training.stages import move_aside
-
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -79,8 +78,6 @@ def with_more_text(add: AddPlan, minutes: float | None = None) -> AddCorpus:
         device=options.device,
         dtype=options.base_precision,
         minutes=minutes,
-        
-        
     )
     made = read_json(folder / "augmented" / "corpus.json", "the corpus")["augmentation"]
     chosen, lines = (

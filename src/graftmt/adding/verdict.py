@@ -90,7 +90,6 @@ def judge(
     lines: int = 200,
     beam: int = 5,
     others: int = OTHERS,
-    
 ) -> Verdict | None:
     """Translates held-out text in every trained direction and in some others, `lines` lines in each.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,11 @@ from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, ne
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable
-from graftmt.progress import pace, progress
+from graftmt.progress import pace, progress, say
 from graftmt.reading import open_regular
 from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
-
 
 FORMAT = 1
 CHUNK_LINES = 512
@@ -184,8 +183,6 @@ def augment_training(
     engine: Engine = LOCAL,
     minutes: float | None = None,
     fresh: bool = False,
-    
-    
 ) -> Corpus:
     """What `graftmt add --augment` trains on: a training split, after validation text was held out of it, augmented.
 
@@ -205,7 +202,6 @@ def augment_training(
         engine=engine,
         minutes=minutes,
         fresh=fresh,
-        
     )
     result = augment(options, splits={"train": train}, resident=resident if teacher is None else None)
     for line in report_lines(result):

@@ -25,8 +25,8 @@ from graftmt.cli.common import (
     json_text,
     parse_packs,
     plain,
-    speaker,
 )
+from graftmt.progress import say
 
 
 def evaluate(
@@ -122,7 +122,6 @@ def evaluate(
         off_target=off_target,
         output=output,
         fresh=fresh,
-        
     )
     assessment = assess(translator, found, options)
     report = document(assessment)

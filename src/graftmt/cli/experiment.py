@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graftmt.cli import experiment_report
-from graftmt.cli.common import AsJson, Minutes, Quiet, json_text, speaker, tell
+from graftmt.cli.common import AsJson, Minutes, Quiet, json_text, tell
 from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_rows
 from graftmt.cli.experiment_request import Asked, Selected
 
@@ -126,13 +126,13 @@ def _run(asked: Asked, arguments: list[str], *, minutes: float | None, processes
     from graftmt.experiments.team import team
     from graftmt.places import EXPERIMENTS, check_place
 
-    say, folder = speaker(quiet), asked.output
+    folder = asked.output
     check_place(folder, EXPERIMENTS)
     plan = asked.plan()
     store = Store(asked.made())
     outstanding = store.outstanding(plan.jobs)
     with team(processes, arguments, folder / "logs") as others:
-        outcome = run_experiments(store, plan, minutes=minutes, )
+        outcome = run_experiments(store, plan, minutes=minutes)
         others_code = 0 if outcome.exit_code else others.wait()  # after a signal they are asked to stop
     left = [job.key for job in plan.jobs if not store.is_done(job) and job.key not in outcome.skipped]
     done, failed_anywhere = store.settled_since(outstanding)

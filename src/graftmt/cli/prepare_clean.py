@@ -156,7 +156,6 @@ def clean_folder(
     config: CleaningConfig,
     trusted: dict[str, Path],
     mapper: ChunkMapper,
-    
 ) -> dict[str, Any]:
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
     from graftmt.data.corpus import read_lines, segmented

@@ -279,9 +279,7 @@ def read_paracrawl(
         raise ConfigError(f"--columns is {columns!r}; expected two numbers from 1, such as 1,2.")
     files = _find(inputs, paracrawl.is_pair_file, "files that name a pair, such as en-fr.txt.gz", max_ratio, max_size)
     pairs = paracrawl.read_paracrawl(files, parse_codes(languages), columns=(places[0], places[1]))
-    reports = {
-        pair: _convert("paracrawl", {"train": source}, _paths(files), output / pair) for pair, source in pairs.items()
-    }
+    reports = {pair: _convert("paracrawl", {"train": source}, _paths(files), output / pair) for pair, source in pairs.items()}
     if as_json:
         print(json_text({"corpora": {str(output / pair): report for pair, report in reports.items()}}, indent=2))
         return
@@ -350,9 +348,7 @@ def _paths(files: Iterable[StoredFile]) -> list[Path]:
     return [path for file in files for path in file.parts]
 
 
-def _convert(
-    format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path
-) -> dict[str, dict[str, Any]]:
+def _convert(format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path) -> dict[str, dict[str, Any]]:
     from graftmt.prepare.conversion import convert
     from graftmt.progress import progress
 
@@ -360,9 +356,7 @@ def _convert(
         return convert(output, splits, format_name=format_name, inputs=inputs, progress=report)
 
 
-def write_splits(
-    format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path, as_json: bool
-) -> None:
+def write_splits(format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path, as_json: bool) -> None:
     """Writes the corpus and says what came out; `inputs` is what the splits are read from."""
     report = _convert(format_name, splits, inputs, output)
     if as_json:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, finite, json_text, tell
+from graftmt.cli.common import AsJson, Quiet, finite, json_text, tell
 
 
 def stats(
@@ -33,7 +33,7 @@ def stats(
     name: Annotated[str, typer.Option("--split", help="The split to count.")] = "train",
     pivot: Annotated[str, typer.Option("--pivot", help="The language of the X-EN column.")] = "en",
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Count lines per language and pair, and show the sampling probabilities that a temperature gives.
 

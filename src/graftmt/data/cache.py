@@ -123,7 +123,6 @@ def tokenize_corpus(
     folder: Path | None = None,
     *,
     processes: int | None = None,
-    
 ) -> TokenizedCorpus:
     """Tokenises what is not in the cache yet, languages in parallel, and opens all of it.
 

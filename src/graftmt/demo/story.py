@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -32,10 +32,9 @@ from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_folder, sweep
 from graftmt.folders import make_folder, watched
 from graftmt.places import CORPUS, DEMO, check_place
-from graftmt.progress import progress
+from graftmt.progress import indented, progress, say
 from graftmt.training import TrainConfig, train_base
 from graftmt.translator import Translator
-
 
 LANGUAGES = (*BASE_LANGUAGES, *NEW_LANGUAGES)
 NAMES = {"en": "English", "fr": "French", "de": "German", "es": "Spanish", "ru": "Russian", "el": "Greek", "uk": "Ukrainian"}
@@ -196,7 +195,8 @@ def train_demo_base(options: DemoOptions, corpus: Path, folder: Path) -> None:
     changes = [f"run={options.training}", f"data.corpus={corpus}", f"data.exclude={excluded}", f"device={options.device}"]
     config = from_mapping(TrainConfig, apply_overrides(values, [*changes, f"seed={options.seed}"]))
     say("2. Base: training it from scratch; ten to twenty minutes on two CPU cores.")
-    trained = train_base(config, say=lambda text: say(f"   {text}"))
+    with indented():
+        trained = train_base(config)
     put_base(trained, folder)
 
 
@@ -209,7 +209,6 @@ class Story:
     train: Corpus
     valid: Corpus
     test: Corpus
-    say: Say
 
     @property
     def base(self) -> Base:
@@ -248,9 +247,8 @@ class Story:
             seed=options.seed,
             device=options.device,
         )
-        pack = make_pack(
-            config, self.base, self.train, self.valid, say=lambda text: say(f"   {text}")
-        )
+        with indented():
+            pack = make_pack(config, self.base, self.train, self.valid)
         found = self.evaluate(Translator(self.base, [pack]), plan.directions(BASE_LANGUAGES))
         path = options.folder / "packs" / plan.name
         store_pack(pack, path, self.base, found, options.beam, self.test.split)

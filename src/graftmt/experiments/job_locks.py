@@ -8,12 +8,12 @@ moments and needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from graftmt.files import claimed
-
+from graftmt.progress import say
 
 
 class Held(Exception):
@@ -28,7 +28,7 @@ class JobLocks:
     """What this process has locked, among those that work on one folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.say = folder, say
+        self.folder = folder
         self._mine: set[str] = set()
 
     @contextmanager

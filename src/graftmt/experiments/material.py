@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from graftmt.experiments.job_locks import JobLocks
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.training import Stopped, SubwordConfig
 from graftmt.training.stages import run_subwords, subwords_file
-
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,6 @@ def augmented(
     digest: str,
     locks: JobLocks,
     minutes: float | None,
-    
-    
 ) -> Material:
     """Made once for all packs that take it; stopped, after so many minutes or by a kill, it resumes.
 
@@ -85,8 +82,6 @@ def augmented(
                 device=teacher.device,
                 dtype=teacher.dtype,
                 minutes=minutes,
-                
-                
             )
         except Stopped:
             write_json(begun, {"seconds": round(before + time.monotonic() - started, 1)})

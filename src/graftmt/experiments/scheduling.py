@@ -7,7 +7,7 @@ what has a result is not done again. Several processes can work on one folder: e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -26,8 +26,8 @@ from graftmt.experiments.workshop import Workshop
 from graftmt.files import sweep
 from graftmt.folders import make_folder, watched
 from graftmt.places import EXPERIMENTS, check_place
+from graftmt.progress import indented, say
 from graftmt.training import Stopped
-
 
 POLL = 2.0
 """Seconds between two looks at what other processes do, where there is nothing else to do."""
@@ -47,7 +47,10 @@ class Outcome:
 
 
 def run_experiments(
-    store: Store, plan: Plan, *, minutes: float | None = None, 
+    store: Store,
+    plan: Plan,
+    *,
+    minutes: float | None = None,
 ) -> Outcome:
     """All jobs of the plan that have no result yet; one that fails is recorded, and the others follow."""
     output = store.addresses.output
@@ -65,7 +68,7 @@ class Runner:
     """Who does which job when: the next one that can begin and that no other process is at."""
 
     def __init__(self, store: Store, workshop: Workshop) -> None:
-        self.store, self.workshop, self.say = store, workshop, say
+        self.store, self.workshop = store, workshop
         self.addresses, self.profile, self.locks = store.addresses, store.profile, workshop.locks
         self.outcome = Outcome()
         self.evaluator = Evaluator(self.workshop, store, stored=self.outcome.done.append)
@@ -167,7 +170,8 @@ class Runner:
             for needed in needs(job, self.profile):
                 if needed.key in self.outcome.failed:
                     raise DataError(f"it needs {needed.key}, which failed: {self.outcome.failed[needed.key]}")
-            say(f"   {_figures(self.evaluator.evaluate(job))}")
+            with indented():
+                say(_figures(self.evaluator.evaluate(job)))
         except (GraftError, torch.OutOfMemoryError) as error:
             message = " ".join(str(error).split())
             self.outcome.failed[job.key] = message

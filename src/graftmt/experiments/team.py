@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,8 @@ import torch
 
 from graftmt.files import check_regular
 from graftmt.folders import make_folder
+from graftmt.progress import say
 from graftmt.workers import environment_of_child
-
 
 PATIENCE = 120.0
 """Seconds that a process gets to save what it is at, when this one ends before it."""

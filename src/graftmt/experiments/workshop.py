@@ -69,14 +69,11 @@ class Made(Facts):
 class Workshop:
     """What is resident, what is open, and how much time is left."""
 
-    def __init__(
-        self, addresses: Addresses, locks: JobLocks, *, minutes: float | None = None
-    ) -> None:
+    def __init__(self, addresses: Addresses, locks: JobLocks, *, minutes: float | None = None) -> None:
         """`minutes`: for how long it may work in all."""
         assert addresses.corpus is not None
         self.addresses, self.profile, self.corpus, self.locks = addresses, addresses.profile, addresses.corpus, locks
-        self.minutes, self.quiet = minutes, quiet
-        self.say: Say = lambda text: say(f"   {text}")
+        self.minutes = minutes
         self.started = time.monotonic()
         self.device = choose_device(self.profile.device)
         # Before anything is translated: it decides about the last bits of fp32 on a GPU.
@@ -97,7 +94,7 @@ class Workshop:
     @property
     def _how(self) -> dict[str, Any]:
         """For trainings."""
-        return {"minutes": self.minutes_left(), "quiet": self.quiet, "say": self.say}
+        return {"minutes": self.minutes_left()}
 
     # Models
 

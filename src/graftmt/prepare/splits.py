@@ -175,9 +175,7 @@ def _choose(source: Source, groups: Sequence[Group], options: SplitOptions, fore
         limit *= 4
 
 
-def _draw(
-    source: Source, groups: Sequence[Group], limit: int, seed: int
-) -> tuple[dict[Group, list[_Candidate]], set[Group]]:
+def _draw(source: Source, groups: Sequence[Group], limit: int, seed: int) -> tuple[dict[Group, list[_Candidate]], set[Group]]:
     """For each group the `limit` first lines of a random order, and the groups that have no more lines than these.
 
     The order comes from the text of a line's first language: a line that is there often is no likelier than a rare one.
@@ -257,7 +255,7 @@ class _Rest:
     """The lines that stay for training: neither held out, nor near-duplicates of what is."""
 
     def __init__(self, source: Source, chosen: Chosen, foreign: Letters) -> None:
-        self.all, self.quiet = source, quiet
+        self.all = source
         self.positions = {candidate.position for sets in chosen.values() for found in sets.values() for candidate in found}
         self.letters: Letters = [set(texts) for texts in foreign]
         for sets in chosen.values():

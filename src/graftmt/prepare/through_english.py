@@ -126,7 +126,9 @@ class Alignment:
 
 
 def align(
-    corpora: Sequence[BilingualCorpus], output: Path, options: AlignOptions | None = None, 
+    corpora: Sequence[BilingualCorpus],
+    output: Path,
+    options: AlignOptions | None = None,
 ) -> Alignment:
     """Writes the corpora's lines, joined through the pivot, as train.LANG.txt in `output`, whole or not at all."""
     options = options or AlignOptions()

@@ -14,6 +14,7 @@ from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rat
 from graftmt.errors import ConfigError
 from graftmt.files import write_json
 from graftmt.places import RUNS, check_place
+from graftmt.progress import say
 from graftmt.text import TextCodec
 from graftmt.training.journal import OnStep
 from graftmt.training.run_configuration import RunConfig, TrainConfig
@@ -29,8 +30,6 @@ def train_base(
     *,
     minutes: float | None = None,
     fresh: bool = False,
-    
-    
     on_step: OnStep | None = None,
 ) -> Path:
     """Runs what is left of a run and returns the folder of the finished base.
@@ -44,10 +43,10 @@ def train_base(
         select_directions(stage.directions, languages, config.data.pivot)  # before hours are spent on the first
     set_up_torch(device, config.threads)
     folder = config.run / "base"
-    with held_run(config.run, device, of="base", fresh=fresh, sharded=config.sharded) as (team, say):
+    with held_run(config.run, device, of="base", fresh=fresh, sharded=config.sharded) as team:
         check_base_place(folder)  # before hours are spent on what goes there
         with team.first_alone():
-            prepared = prepare(config, )
+            prepared = prepare(config)
         assert isinstance(prepared.codec, TextCodec)
         tokenizer = prepared.codec.base
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
@@ -69,8 +68,6 @@ def train_base(
                 lambda stage: select_directions(stage.directions, languages, config.data.pivot),
                 request,
                 team,
-                
-                
                 on_step=on_step,
             )
         if team.sharded:
@@ -81,7 +78,7 @@ def train_base(
     return folder
 
 
-def prepare(config: TrainConfig, ) -> Prepared:
+def prepare(config: TrainConfig) -> Prepared:
     """Opens the corpus, makes or loads the vocabulary, tokenises."""
     languages = choose_languages(config)
     train = Corpus.open(config.data.corpus, "train", languages)

@@ -21,6 +21,7 @@ from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
 from graftmt.packs.component import SCOPED
 from graftmt.packs.components.language_code import code_of
+from graftmt.progress import say
 from graftmt.text import Text, languages_of
 from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
 from graftmt.training.run_configuration import PackConfig, StageConfig
@@ -63,9 +64,7 @@ class PackJob:
         return scoped if scoped and last else frozenset(self.pack.parameters) - scoped
 
 
-def prepare_pack(
-    config: PackConfig, base: Base, train: Corpus, valid: Corpus | None, 
-) -> PackJob:
+def prepare_pack(config: PackConfig, base: Base, train: Corpus, valid: Corpus | None) -> PackJob:
     """Everything before the first step: vocabulary, tokenised text, first values of the parameters, composition."""
     if base.model.source_embedding.weight.dtype != torch.float32:
         if config.precision != "bf16":

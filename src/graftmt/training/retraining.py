@@ -22,6 +22,7 @@ from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus, unknown_rates
 from graftmt.errors import ConfigError
 from graftmt.files import write_json, write_text
+from graftmt.progress import say
 from graftmt.text import SharedText, Text, TextCodec
 from graftmt.text.kinds import default_kind
 from graftmt.training.bases import make_card
@@ -144,9 +145,7 @@ class Retrained:
         }
 
 
-def retrain_base(
-    config: RetrainConfig, *, minutes: float | None = None, fresh: bool = False, 
-) -> Retrained:
+def retrain_base(config: RetrainConfig, *, minutes: float | None = None, fresh: bool = False) -> Retrained:
     """Runs what is left of a run; the finished base is in the run's folder as `base`. The parent is not changed.
 
     A run that exists goes on exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
@@ -156,12 +155,12 @@ def retrain_base(
     languages = check(config, read_base_document(config.base))
     set_up_torch(device, config.threads)
     folder = config.run / "base"
-    with held_run(config.run, device, of="retrained base", fresh=fresh) as (team, say):
+    with held_run(config.run, device, of="retrained base", fresh=fresh) as team:
         check_base_place(folder)
         parent = Base.load(config.base)
         check_origin(config, parent)
         with team.first_alone():
-            job = prepare_retraining(config, parent, languages, )
+            job = prepare_retraining(config, parent, languages)
         facts = row_facts(job.rows)
         say(describe_rows(facts))
         job.start.model.to(device)
@@ -175,7 +174,7 @@ def retrain_base(
             document = {"rows": len(new), **origin(config, parent), **facts, "unknown_rates": unknown}
             write_json(config.run / "vocabulary.json", document)
             write_text(config.run / "rows.tsv", row_table(old, new, job.rows))
-            before = scores_before(config, parent, device, job.start.model, job.prepared, )
+            before = scores_before(config, parent, device, job.start.model, job.prepared)
         about, model = origin(config, parent), job.start.model
         del parent  # its weights need no longer be held
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
@@ -188,8 +187,6 @@ def retrain_base(
                 lambda stage: retrain_directions(config, stage, languages),
                 request,
                 team,
-                
-                
             )
         card = make_card(config, state)
         validated = [] if job.prepared.validator is None else job.prepared.validator.directions
@@ -204,9 +201,7 @@ def retrain_base(
     return result
 
 
-def prepare_retraining(
-    config: RetrainConfig, parent: Base, languages: Sequence[str], 
-) -> RetrainJob:
+def prepare_retraining(config: RetrainConfig, parent: Base, languages: Sequence[str]) -> RetrainJob:
     """Everything before the first step: vocabulary, tokenised text, the rows of the parent under the new vocabulary."""
     train = Corpus.open(config.data.corpus, "train", languages)
     old = parent_text(parent)

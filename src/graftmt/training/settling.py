@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -12,9 +12,9 @@ from safetensors import SafetensorError, safe_open
 from graftmt.checked import check_files, write_checksums
 from graftmt.errors import CheckpointError, GraftError
 from graftmt.files import atomic_folder, kind_of_path, write_json
+from graftmt.progress import say
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, read_best_document
 from graftmt.training.run_state import FORMAT, RunState, read_state_document
-
 
 
 def settle(checkpoints: Checkpoints) -> None:

@@ -33,7 +33,7 @@ from graftmt.files import atomic_file, exclusive, sweep, write_text
 from graftmt.model import Transformer
 from graftmt.model.known_parts import all_known
 from graftmt.places import RUNS, begin_run, check_place
-from graftmt.progress import progress
+from graftmt.progress import progress, say, silence
 from graftmt.reading import open_regular
 from graftmt.text import Codec, SharedText
 from graftmt.text.kinds import default_kind
@@ -80,26 +80,23 @@ def move_aside(run: Path) -> None:
 
 
 @contextmanager
-def held_run(
-    run: Path, device: str, *, of: str, fresh: bool, sharded: bool = False
-) -> Iterator[tuple[Processes, Say]]:
+def held_run(run: Path, device: str, *, of: str, fresh: bool, sharded: bool = False) -> Iterator[Processes]:
     """The run's folder for the processes that train together and no other; of these, the first one alone speaks.
 
     `of`: what the run makes, which is a kind of folder in `places.RUNS`.
     """
     check_place(run, RUNS[of])
-    with processes(device, sharded=sharded) as team:
-        heard = say if team.first else lambda text: None
+    with processes(device, sharded=sharded) as team, nullcontext() if team.first else silence():
         if fresh and team.first:
-            move_aside(run, heard)
+            move_aside(run)
         team.wait()
         with exclusive(run, "the run", stays=True) if team.first else nullcontext():
             if team.first:
                 sweep(run)
                 begin_run(run, of)
-                settle(Checkpoints(run / "checkpoints", 1), heard)
+                settle(Checkpoints(run / "checkpoints", 1))
             team.wait()
-            yield team, heard
+            yield team
 
 
 def set_up_torch(device: str, threads: int) -> None:
@@ -199,8 +196,6 @@ def run_stages(
     request: StopRequest,
     team: Processes,
     *,
-    
-    
     trained_in: Callable[[int], Collection[str]] | None = None,
     model_of: Callable[[int], Transformer] | None = None,
     keep_start: bool = False,
