@@ -54,6 +54,15 @@ def write_toy_corpus(folder: Path, languages: Sequence[str] = LANGUAGES) -> Path
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _heard_on_standard_error() -> Iterator[None]:
+    """Tests listen as the command line does; `heard_by` and `silence` inside of them change that."""
+    from graftmt.progress import on_standard_error
+
+    with on_standard_error():
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def token_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tokenised text goes here rather than to the user's cache; processes that tests start inherit it."""

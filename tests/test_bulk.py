@@ -57,7 +57,7 @@ def job(tmp_path: Path, lines: list[str]) -> Callable[..., FileJob]:
         if text is not None or not path.exists():
             text = "".join(f"{line}\n" for line in lines) if text is None else text
             path.write_bytes(compressed(text.encode() if isinstance(text, str) else text, path))
-        job = {"source": "en", "target": "fr", "options": OPTIONS, "window": 4, "quiet": True, **changes}
+        job = {"source": "en", "target": "fr", "options": OPTIONS, "window": 4, **changes}
         return FileJob(input=path, output=tmp_path / output, **job)
 
     return make

@@ -21,17 +21,10 @@ from graftmt.progress import (
     announce,
     heard_by,
     indented,
-    on_standard_error,
     progress,
     say,
     silence,
 )
-
-
-@pytest.fixture(autouse=True)
-def _as_on_the_command_line() -> Iterator[None]:
-    with on_standard_error():
-        yield
 
 
 @contextlib.contextmanager
@@ -165,7 +158,10 @@ def test_an_error_inside_passes_through(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_pipe_on_standard_error_gets_lines_and_no_control_codes() -> None:
-    program = "from graftmt.progress import on_standard_error, progress\nwith on_standard_error(), progress('work', 2) as report:\n    report.update(2, 'note')"
+    program = (
+        "from graftmt.progress import on_standard_error, progress\n"
+        "with on_standard_error(), progress('work', 2) as report:\n    report.update(2, 'note')"
+    )
     environment = {**os.environ, "PYTHONPATH": str(Path(graftmt.__file__).parents[1])}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60, env=environment)

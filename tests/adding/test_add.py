@@ -25,6 +25,7 @@ from graftmt.files import exclusive
 from graftmt.packs import load_pack
 from graftmt.packs.card import kind_of
 from graftmt.packs.components.language_code import code_of
+from graftmt.progress import Listener, heard_by
 from graftmt.training import Stopped
 from graftmt.translator import Translator
 
@@ -56,13 +57,16 @@ def request_of(options: AddOptions, base: Base) -> Request:
     return request
 
 
-def add_language(options: AddOptions, base: Base | None = None, told: Examination | None = None) -> AddResult:
+def add_language(
+    options: AddOptions, listener: Listener, base: Base | None = None, told: Examination | None = None
+) -> AddResult:
     base = base or Base.load(options.base)
-    return run.add_language(request_of(options, base), base, told=told)
+    with heard_by(listener):
+        return run.add_language(request_of(options, base), base, told=told)
 
 
 def add(options: AddOptions, resident: Base | None = None, **changes: Any) -> AddResult:
-    return add_language(replace(options, **changes), resident)
+    return add_language(replace(options, **changes), lambda _: None, resident)
 
 
 def test_a_resident_base_is_used_and_stays_as_it_is(options: AddOptions, base: Base) -> None:

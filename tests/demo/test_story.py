@@ -46,7 +46,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
 
 
 def small(folder: Path, corpus: Path, **changes: Any) -> DemoOptions:
-    return DemoOptions(**{"folder": folder, "corpus": corpus, "test_lines": 12, "pack_steps": 6, "quiet": True, **changes})
+    return DemoOptions(**{"folder": folder, "corpus": corpus, "test_lines": 12, "pack_steps": 6, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +237,7 @@ def test_the_demo_reaches_its_scores(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_from_scratch_reaches_the_same_scores(tmp_path: Path) -> None:
     """Some ten minutes on two cores: the whole training, then the shipped base on the same lines."""
-    few = {"test_lines": 200, "pack_steps": 2, "quiet": True}
+    few = {"test_lines": 200, "pack_steps": 2}
     fresh = run_demo(DemoOptions(folder=tmp_path / "fresh", from_scratch=True, **few))
     corpus = tmp_path / "fresh" / "corpus"
     shipped = run_demo(DemoOptions(folder=tmp_path / "shipped", corpus=corpus, **few))

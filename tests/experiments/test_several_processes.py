@@ -25,6 +25,7 @@ from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.store import Store
 from graftmt.experiments.team import Team, environments_of, team, visible_gpus
 from graftmt.files import claimed, write_text
+from graftmt.progress import heard_by
 
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
 ASKED = ("--tables", "1,2,9", "--rows", "1,3,4,7,8,21,57", "--json")
@@ -276,14 +277,14 @@ def test_a_process_with_other_settings_waits_for_nobody(graftmt, arguments, name
 
 def test_locks(tmp_path: Path) -> None:
     said: list[str] = []
-    mine, other = JobLocks(tmp_path, said.append), JobLocks(tmp_path, said.append)
-    with mine.take("model-4"), mine.take("model-4"):  # what a job has is not taken from it on the way
+    mine, other = JobLocks(tmp_path), JobLocks(tmp_path)
+    with heard_by(said.append), mine.take("model-4"), mine.take("model-4"):  # what a job has is not taken from it on the way
         assert other.is_held("model-4")
         assert not mine.is_held("model-4")
         with pytest.raises(Held) as held, other.take("model-4"):
             pass
         assert held.value.name == "model-4"
-    with other.take("model-4", wait=True):
+    with heard_by(said.append), other.take("model-4", wait=True):
         assert mine.is_held("model-4")
     assert said == []
     with claimed(tmp_path / "model-4.lock") as free, claimed(tmp_path / "model-4.lock") as again:
@@ -325,12 +326,12 @@ def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Pa
 
 def test_a_process_that_fails_is_told_of(tmp_path: Path) -> None:
     said: list[str] = []
-    with team(3, ["--version"], tmp_path, said.append) as good:
-        assert good.wait(said.append) == 0
+    with heard_by(said.append), team(3, ["--version"], tmp_path) as good:
+        assert good.wait() == 0
     assert len(good.started) == 2
     assert said == [f"3 processes share the work; what the others say is in {tmp_path}"]
-    with team(2, ["no-such-command"], tmp_path, said.append) as bad:
-        assert bad.wait(said.append) != 0
+    with heard_by(said.append), team(2, ["no-such-command"], tmp_path) as bad:
+        assert bad.wait() != 0
     assert said[-1].endswith(f"its log is {tmp_path / 'process-2.log'}")
     assert "no-such-command" in (tmp_path / "process-2.log").read_text(encoding="utf-8")
 

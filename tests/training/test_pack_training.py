@@ -19,6 +19,7 @@ from graftmt.data import Corpus, Direction
 from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.packs import Pack, compose, load_pack, save_pack
+from graftmt.progress import heard_by
 from graftmt.training import PackConfig, Stopped, SubwordConfig, ValidationConfig, train_pack
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.journal import read_log
@@ -182,7 +183,8 @@ def test_a_text_too_small_for_the_merges_is_said_in_a_line(
     said: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pack_subwords(config, Corpus.open(graft_corpus, "train"), said.append)
+        with heard_by(said.append):
+            pack_subwords(config, Corpus.open(graft_corpus, "train"))
     assert len(said) == 2
     assert "merges only, 5000 were asked for" in said[1]
 
