@@ -221,6 +221,40 @@ def graft_subwords(tmp_path_factory: pytest.TempPathFactory, graft_corpus: Path)
 
 
 @pytest.fixture(scope="session")
+def make_pack(graft_subwords: Callable[..., Path]) -> Callable[..., Any]:
+    """`make_pack(base, "source", "embed + enc-first-layer", "el")`: a pack whose every parameter differs from its start.
+
+    What training would do to it is none of a composition's business, so noise does.
+    """
+
+    import torch
+
+    from graftmt.packs import Recipe, create_pack
+    from graftmt.text import Subwords
+
+    def make(base: Any, side: str = "source", recipe: str = "embed", *languages: str, seed: int = 1) -> Any:
+        languages = languages or ("el",)
+        subwords = Subwords.load(graft_subwords(*languages))
+        translations = {"▁κ": {"▁b": 1.0}}
+        pack = create_pack(
+            base,
+            side=side,  # type: ignore[arg-type]
+            languages=languages,
+            recipe=Recipe.parse(recipe),
+            subwords=subwords,
+            seed=seed,
+            translations=translations,
+        )
+        generator = torch.Generator().manual_seed(seed + 100)
+        with torch.no_grad():
+            for parameter in pack.parameters.values():
+                parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
+        return pack
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def graft_config(graft_subwords: Callable[..., Path]) -> Callable[..., Any]:
     """`graft_config(run, "target", "embed", steps=8)`: the configuration of a pack that trains for a few steps."""
     from dataclasses import replace

@@ -31,7 +31,7 @@ LAYERS = (
     {"base"},
     {"data", "packs", "decoding"},
     {"training", "translator", "prepare"},
-    {"augmentation", "assessment", "bulk"},
+    {"augmentation", "assessment", "bulk", "interop"},
     {"adding"},
     {"demo", "experiments", "pairs"},
     {"api"},

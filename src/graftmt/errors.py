@@ -27,6 +27,10 @@ class CheckpointError(GraftError):
     """A checkpoint or model folder that is damaged, incomplete or of another model."""
 
 
+class ExportError(GraftError):
+    """A model that the format of another program cannot hold."""
+
+
 class TrainingError(GraftError):
     """Training that cannot go on, such as a loss that is not finite."""
 

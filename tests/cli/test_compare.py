@@ -34,7 +34,10 @@ def test_two_evaluations_are_compared_as_a_table_and_as_json(graftmt, evaluated)
     assert set(found["averages"]) == {"to_pivot", "from_pivot", "all"}
     for entry in found["directions"].values():
         assert entry["lines"] == 20
-        assert set(entry["chrf"]) == {"first", "second", "difference", "interval", "p", "significant"}
+        assert set(entry["chrf"]) == {
+            *("first", "second", "difference", "interval", "p", "significant"),
+            "sacrebleu_p",
+        }
 
 
 def test_what_cannot_be_compared_is_one_paragraph_and_exit_code_1(graftmt, evaluated, tmp_path: Path) -> None:

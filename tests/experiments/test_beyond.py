@@ -134,7 +134,7 @@ def test_a_scoped_row_from_its_training_to_the_tests_of_the_report(run, results,
     for (number, seed, _), one in by_row.items():
         assert one["against"] == (7 if number in (7, 101, 103) else 31)
         assert one["against_seed"] == seed
-        assert one["verdict"] in ("better", "no significant difference", "worse") or number == one["against"]
+        assert one["verdict"] in ("better", *NEITHER, "worse") or number == one["against"]
         assert one["p"] is None or 0 < one["p"] <= 1
     zero_shot = [by_row[n, 1, "X→/EN"] for n in (101, 103)]
     assert zero_shot[0]["p"] == zero_shot[1]["p"]
@@ -240,6 +240,16 @@ def report_of(folder: Path, **options: Any) -> Any:
     return make_report(select_results(folder).results, Kept(folder / "translations"), **options)
 
 
+NEITHER = ("level", "undecided")
+
+
+def remembered(folder: Path) -> list[dict[str, Any]]:
+    """What a report of this folder has compared."""
+    write_report(folder, folder.parent / "remembered", figures=[])
+    document = json.loads((folder.parent / "remembered" / "comparisons.json").read_text(encoding="utf-8"))
+    return list(document["comparisons"])
+
+
 def verdicts(folder: Path, number: int) -> dict[str, str]:
     return {one.column: one.verdict for one in report_of(folder).tested if one.model == number}
 
@@ -254,8 +264,8 @@ def test_a_recipe_is_compared_with_the_best_of_each_column(ran) -> None:
     report = report_of(folder)
     assert {one.against for one in report.tested if one.average == "X→EN"} == {12}
     assert {one.against for one in report.tested if one.average == "X→/EN"} == {7}
-    assert verdicts(folder, 101) == {"EL→EN": "worse", "EL→/EN": "no significant difference"}
-    assert verdicts(folder, 103) == {"EL→EN": "no significant difference", "EL→/EN": "no significant difference"}
+    assert verdicts(folder, 101) == {"EL→EN": "worse", "EL→/EN": "level"}, "the same translations as (7)"
+    assert verdicts(folder, 103) == {"EL→EN": "level", "EL→/EN": "level"}
     assert verdicts(folder, 104) == {"EL→EN": "better", "EL→/EN": "better"}
     assert verdicts(folder, 12) == {"EL→EN": "the best itself", "EL→/EN": "worse"}
     assert [one.model for one in report.standings if one.holds] == [103, 104]
@@ -272,7 +282,7 @@ def test_findings_say_how_far_apart_two_rows_are_and_whether_by_chance(ran) -> N
     (directly,) = (one for one in report_of(folder, tables=[101]).tested if one.model == 7 and one.average == "X→EN")
     assert helps.p == directly.p and helps.p < 0.05 and helps.difference == pytest.approx(-directly.difference, abs=0.002)
     assert forgets.text == "(7) > (12)" and abs(forgets.difference) < 2 < helps.difference
-    assert re.fullmatch(r"\(12\) > \(7\): \+\d+\.\d, p = 0\.0\d\d", str(helps))
+    assert re.fullmatch(r"\(12\) > \(7\): \+\d+\.\d \[\+\d+\.\d, \+\d+\.\d\], p = 0\.0\d\d", str(helps))
     for one in (folder / "translations" / "model-7-el-seed1").iterdir():
         one.unlink()
     assert all(claim.p is None for checked in report_of(folder).findings for claim in (*checked.holds, *checked.fails))
@@ -302,7 +312,7 @@ def test_a_report_elsewhere_keeps_what_was_tested_on_translations_that_stay_behi
     other.write_text(json.dumps(document), encoding="utf-8")
     changed, _ = write_report(tmp_path / "first", tmp_path / "third", figures=[])
     tested = {one.column: one.verdict for one in changed.tested if one.model == 103}
-    assert tested == {"EL→EN": "not tested", "EL→/EN": "no significant difference"}
+    assert tested == {"EL→EN": "not tested", "EL→/EN": "level"}
     page = (tmp_path / "third" / "README.md").read_text(encoding="utf-8")
     assert "no significant loss in EL→EN and EL→/EN: none; not tested: (103)" in page
 
@@ -322,7 +332,9 @@ def test_one_direction_is_tested_as_by_sacrebleu_and_a_mean_on_the_same_draws(ra
     _, expected = test()
     baseline, system = expected["chrF2"]
     assert (found["EL→EN"].against_chrf, found["EL→EN"].chrf) == (round(baseline.score, 3), round(system.score, 3))
-    assert found["EL→EN"].p == round(system.p_value, 4)
+    assert found["EL→EN"].signature.startswith("nrefs:1|bs:1000|seed:12345|")
+    (one,) = (one for one in remembered(folder) if one["what"][3][0][0] == "el-en")
+    assert one["sacrebleu_p"] == system.p_value
     mean = found["EL→/EN"]
     assert mean.directions == ("el-de", "el-fr")
     scores = [json.loads((folder / "results" / f"model-{n}-el-seed1.json").read_text())["scores"]["test"] for n in (7, 101)]
@@ -338,7 +350,7 @@ def test_seeds_are_compared_with_the_same_seed_or_the_first(ran) -> None:
     report = report_of(folder)
     tested = [one for one in report.tested if one.model == 101 and one.average == "X→EN"]
     assert [(one.seed, one.against_seed) for one in tested] == [(1, 1), (2, 2), (3, 1)]
-    assert [one.verdict for one in tested] == ["no significant difference", "no significant difference", "worse"]
+    assert [one.verdict for one in tested] == ["level", "level", "worse"]
     losses = {one.model: one.losses for one in report.standings}
     assert losses == {7: (), 101: ("EL→EN",)}, "one seed that loses is a loss"
     text = markdown_table(next(table for table in report.tables if table.number == 101))
@@ -395,7 +407,7 @@ def test_the_report_shows_our_rows_in_the_papers_layout(ran, tmp_path: Path) -> 
     assert "uk as source, test: significance" in text
     assert r"no significant loss in EL→EN and EL→/EN: (103) embed + enc-adapters-all(512)@trained" in text
     latex = (out / "table-101.tex").read_text(encoding="utf-8")
-    assert "p $<$ 0.05" in latex
+    assert r"the 95\% interval does not hold 0" in latex
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 4
     assert latex.isascii()
     index = (out / "README.md").read_text(encoding="utf-8")

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from graftmt.base import Base
 from graftmt.decoding import Hypothesis, SearchOptions, search_all
-from graftmt.packs import Composition, Pack, Recipe, create_pack
-from graftmt.text import Subwords
+from graftmt.packs import Composition
 
 LINES = {
     "en": ["bada kofe gelo", "lako", "fofe bage dalo kebo dafo"],
@@ -66,35 +65,6 @@ def outputs() -> Callable[..., Outputs]:
 def padded(rows: Sequence[Sequence[int]]) -> Tensor:
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[1] * (longest - len(row))] for row in rows])
-
-
-@pytest.fixture(scope="session")
-def make_pack(graft_subwords: Callable[..., Path]) -> Callable[..., Pack]:
-    """`make_pack(base, "source", "embed + enc-first-layer", "el")`: a pack whose every parameter differs from its start.
-
-    What training would do to it is none of a composition's business, so noise does.
-    """
-
-    def make(base: Base, side: str = "source", recipe: str = "embed", *languages: str, seed: int = 1) -> Pack:
-        languages = languages or ("el",)
-        subwords = Subwords.load(graft_subwords(*languages))
-        translations = {"▁κ": {"▁b": 1.0}}
-        pack = create_pack(
-            base,
-            side=side,  # type: ignore[arg-type]
-            languages=languages,
-            recipe=Recipe.parse(recipe),
-            subwords=subwords,
-            seed=seed,
-            translations=translations,
-        )
-        generator = torch.Generator().manual_seed(seed + 100)
-        with torch.no_grad():
-            for parameter in pack.parameters.values():
-                parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
-        return pack
-
-    return make
 
 
 @pytest.fixture(scope="session")

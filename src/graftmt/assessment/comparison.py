@@ -24,7 +24,7 @@ from graftmt.evaluation import (
 )
 from graftmt.evaluation.matrix import label
 from graftmt.evaluation.metrics import default_tokenizer
-from graftmt.evaluation.significance import LEVEL, Compared
+from graftmt.evaluation.significance import LEVEL, Compared, surviving
 from graftmt.files import read_json
 from graftmt.workers import pool
 
@@ -108,6 +108,7 @@ class Comparison:
                 name: {"lines": self.lines[name], **{metric: _plain(one) for metric, one in found.items()}}
                 for name, found in self.directions.items()
             },
+            "significant_after_correction": {metric: self.corrected(metric) for metric in METRICS},
             "averages": {
                 name: {"directions": self.members[name], **{metric: _plain(one) for metric, one in found.items()}}
                 for name, found in self.averages.items()
@@ -118,7 +119,7 @@ class Comparison:
         """A star where chance does not explain the difference."""
         columns = [Column(name="direction")]
         for metric in METRIC_NAMES.values():
-            columns += [Column(name=name, alignment="right") for name in (metric, "Δ", "p")]
+            columns += [Column(name=name, alignment="right") for name in (metric, "Δ", "95 %", "p")]
         rows = [(name, *_cells(found)) for name, found in self.directions.items()]
         rows += [
             (f"{label(group, self.pivot)} ({self.members[group]})", *_cells(found)) for group, found in self.averages.items()
@@ -126,7 +127,8 @@ class Comparison:
         fewest, most = min(self.lines.values()), max(self.lines.values())
         notes = [
             f"first → second: {' → '.join(self.names)}; in brackets, how many directions a mean is of",
-            f"* significant: p < {LEVEL:g}",
+            f"* significant: the {1 - LEVEL:.0%} interval of the difference does not hold 0; p is two-sided",
+            *self._corrected(),
             *(f"{METRIC_NAMES[metric]} {signature}" for metric, found in self.signatures.items() for signature in found),
             *(f"only in {name}: {', '.join(only)}" for name, only in self.left_out.items() if only),
         ]
@@ -134,6 +136,27 @@ class Comparison:
             f"Paired bootstrap on {fewest:,} lines" if fewest == most else f"Paired bootstrap on {fewest:,} to {most:,} lines"
         )
         return Table(title=title, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
+
+    def corrected(self, metric: str) -> list[str]:
+        """Directions that stay significant when the number of directions is corrected for."""
+        return sorted(surviving({name: found[metric] for name, found in self.directions.items()}))
+
+    def _corrected(self) -> Iterator[str]:
+        """A note for each metric; of one direction there is nothing to correct."""
+        if len(self.directions) < 2:
+            return
+        for metric in METRICS:
+            starred, kept = sum(found[metric].significant for found in self.directions.values()), len(self.corrected(metric))
+            yield (
+                f"{METRIC_NAMES[metric]}: {starred} of {len(self.directions)} directions have a star; {kept} keep it when "
+                "Holm's method corrects for so many tests"
+            )
+        smallest = 2 / (self.resampling.resamples + 1)
+        if smallest > LEVEL / len(self.directions):
+            yield (
+                f"with {self.resampling.resamples:,} resamples no p is below {smallest:.4f}, too coarse for that correction: "
+                "take more with -n"
+            )
 
 
 def _plain(one: Difference) -> dict[str, Any]:
@@ -144,6 +167,7 @@ def _plain(one: Difference) -> dict[str, Any]:
         "interval": [one.low, one.high],
         "p": one.p,
         "significant": one.significant,
+        "sacrebleu_p": one.sacrebleu_p,
     }
 
 
@@ -152,7 +176,13 @@ def _cells(found: dict[str, Difference]) -> list[str]:
     for metric in METRICS:
         one = found[metric]
         star = "*" if one.significant else " "
-        cells += [f"{one.first:.1f} → {one.second:.1f}", f"{one.difference:+.1f}", f"{one.p:.3f}{star}"]
+        p = "–" if one.p is None else f"{one.p:.3f}"
+        cells += [
+            f"{one.first:.1f} → {one.second:.1f}",
+            f"{one.difference:+.1f}",
+            f"{one.low:+.1f} … {one.high:+.1f}",
+            f"{p}{star}",
+        ]
     return cells
 
 

@@ -23,12 +23,13 @@ def compare(
 ) -> None:
     """Tell real differences between two evaluations from chance: paired bootstrap, for BLEU and chrF.
 
-    The test lines are drawn again a thousand times, and both systems are scored on each draw. p is how often chance alone
-    would set them as far apart as they are; below 0.05 a difference is called significant and gets a star. For a direction
-    p is what `sacrebleu --paired-bs` says. For the averages (→EN, ←EN, /EN, X→EN …) a draw takes the same lines in every
-    direction.
+    The test lines are drawn again a thousand times, and both systems are scored on each draw. 95 % of the differences lie in
+    the interval shown. A star marks a difference whose interval does not hold 0. p is two-sided; --json also has the p-value
+    of `sacrebleu --paired-bs`, which counts one side alone. For the averages (→EN, ←EN, /EN, X→EN …) a draw takes the same
+    lines in every direction.
 
-    Of 100 directions that do not differ, about 5 get a star all the same: look at the averages first.
+    Of 100 directions that do not differ, about 5 get a star all the same. The table says how many keep it after Holm's
+    correction.
 
     Example: graftmt compare runs/base-scores runs/packs-scores
 

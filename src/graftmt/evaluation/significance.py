@@ -1,13 +1,16 @@
-"""Whether one system is better than another or had more luck with the lines: sacreBLEU's paired bootstrap. Layer 1.
+"""Whether one system is better than another or had more luck with the lines: a paired bootstrap, two-sided. Layer 1.
 
-For one direction the p-values are those of `sacrebleu.significance.PairedTest(…, test_type="bs")`. Averages over directions are
-tested in the same way: a resample draws lines of the test set, the same ones for every direction, scores each direction on them
-and averages. sacreBLEU has no test for that.
+Lines are drawn as `sacrebleu.significance.PairedTest(…, test_type="bs")` draws them. The 95 % interval is that of the
+difference over the resamples, and p is the level at which such an interval begins to hold 0. sacreBLEU's own p-value is kept
+next to it: it counts resamples on one side alone, and so calls some differences significant whose interval holds 0.
+
+Averages over directions, and over seeds, are tested in the same way: a resample draws lines of the test set, the same ones for
+every direction, scores each direction on them and averages. sacreBLEU has no test for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,7 +27,9 @@ RESAMPLES = 1000
 SEED = 12345
 """Both are sacreBLEU's."""
 LEVEL = 0.05
-"""A difference with a smaller p is called significant."""
+"""A difference is called significant where its interval at this level does not hold 0."""
+MARGIN = 0.5
+"""Two systems are level where the whole interval of their difference lies within this many points of 0."""
 
 Floats = NDArray[np.float64]
 
@@ -49,10 +54,13 @@ class Difference:
 
     first: float
     second: float
-    p: float
+    p: float | None
+    """Two-sided; None where only sacreBLEU's was stored."""
     low: float
     high: float
     """Of the difference, its 95 % interval over the resamples."""
+    sacrebleu_p: float
+    """What `sacrebleu --paired-bs` says."""
 
     @property
     def difference(self) -> float:
@@ -60,7 +68,11 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        return self.p < LEVEL
+        return self.low > 0 or self.high < 0
+
+    @property
+    def level(self) -> bool:
+        return not self.significant and self.low >= -MARGIN and self.high <= MARGIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,16 +169,42 @@ def compare_resampled(first: Resampled, second: Resampled) -> Compared:
 
 
 def difference(first: float, second: float, first_resampled: Floats, second_resampled: Floats) -> Difference:
-    """sacreBLEU's p-value, which is that of Moses' script: how often resamples stray from their mean by the real difference.
+    """Scores that never differ have p = 1; sacreBLEU gives these the smallest p there is."""
+    changes = second_resampled - first_resampled
+    if first == second and not changes.any():
+        return Difference(first=first, second=second, p=1.0, low=0.0, high=0.0, sacrebleu_p=1.0)
+    low, high = np.quantile(changes, [LEVEL / 2, 1 - LEVEL / 2])
+    return Difference(
+        first=first,
+        second=second,
+        p=two_sided(changes),
+        low=float(low),
+        high=float(high),
+        sacrebleu_p=one_sided(changes, second - first),
+    )
 
-    Scores that never differ have p = 1; sacreBLEU gives these the smallest p there is.
-    """
-    samples = np.abs(second_resampled - first_resampled)
-    if first == second and not samples.any():
-        return Difference(first=first, second=second, p=1.0, low=0.0, high=0.0)
-    strayed = int(np.sum(samples - samples.mean() > abs(second - first)))
-    low, high = np.quantile(second_resampled - first_resampled, [0.025, 0.975])
-    return Difference(first=first, second=second, p=(strayed + 1) / (len(samples) + 1), low=float(low), high=float(high))
+
+def two_sided(changes: Floats) -> float:
+    """Twice the share of resamples on the rarer side of 0, those at 0 counted on both."""
+    rarer = min(int(np.sum(changes <= 0)), int(np.sum(changes >= 0)))
+    return min(1.0, 2 * (rarer + 1) / (len(changes) + 1))
+
+
+def one_sided(changes: Floats, real: float) -> float:
+    """sacreBLEU's p-value, that of Moses' script: how often resamples stray upwards from their mean by the real difference."""
+    samples = np.abs(changes)
+    return (int(np.sum(samples - samples.mean() > abs(real))) + 1) / (len(samples) + 1)
+
+
+def surviving(tested: Mapping[str, Difference]) -> set[str]:
+    """The names of those that stay significant when all of them are corrected for being many, by Holm's method."""
+    found = sorted((one.p, name) for name, one in tested.items() if one.p is not None)
+    kept: set[str] = set()
+    for rank, (p, name) in enumerate(found):
+        if p > LEVEL / (len(found) - rank):
+            break
+        kept.add(name)
+    return kept
 
 
 def compare_averages(compared: Sequence[Compared]) -> Difference:

@@ -19,7 +19,7 @@ from graftmt.packs.component import Side
 from graftmt.packs.composed_codec import ComposedCodec
 from graftmt.packs.installation import Installation
 from graftmt.packs.pack import Pack, codes_of
-from graftmt.text import Codec, TextCodec, languages_of
+from graftmt.text import TextCodec, languages_of
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -29,7 +29,7 @@ class Composition:
     """A model, and how text becomes its rows."""
 
     model: Transformer
-    codec: Codec
+    codec: TextCodec
     source: Pack | None
     target: Pack | None
 
@@ -54,7 +54,7 @@ def compose(base: Base, *, source: Pack | None = None, target: Pack | None = Non
             component.install(installation)
     if fold:
         fold_parts(model)
-    codec: Codec = ComposedCodec(base.tokenizer, source, target) if packs else TextCodec(base.tokenizer)
+    codec: TextCodec = ComposedCodec(base.tokenizer, source, target) if packs else TextCodec(base.tokenizer)
     return Composition(model.eval(), codec, source, target)
 
 

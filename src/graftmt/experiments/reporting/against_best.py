@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from graftmt.errors import DataError
+from graftmt.evaluation import Difference
 from graftmt.experiments.definitions import Model, System, Table
 from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, usual_directions
 from graftmt.experiments.reporting.kept_translations import Kept, NotKept
 from graftmt.packs.component import Side
 
-Verdict = Literal["better", "no significant difference", "worse", "the best itself", "not tested"]
-NO_LOSS: tuple[Verdict, ...] = ("better", "no significant difference", "the best itself")
+Verdict = Literal["better", "level", "undecided", "worse", "the best itself", "not tested"]
+"""Undecided: the interval holds 0, and reaches beyond what counts as level."""
+NO_LOSS: tuple[Verdict, ...] = ("better", "level", "undecided", "the best itself")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,21 +147,26 @@ class Tests:
         if cell.directions != peer.directions:
             return Tested(**facts, verdict="not tested", note=f"averages other directions than ({best})")
         try:
-            found, signature = self.kept.compare(peer, cell, other.seed, seed, quantity.split)
+            found, signature = self.kept.compare(peer, cell, [(other.seed, seed)], quantity.split)
         except DataError as problem:
             of_this = isinstance(problem, NotKept) and problem.job == own.job
             return Tested(**facts, verdict="not tested", note="its translations were not kept" if of_this else str(problem))
-        changed: Verdict = "better" if found.difference > 0 else "worse"
         return Tested(
             **facts,
             chrf=round(found.second, 3),
             against_chrf=round(found.first, 3),
             difference=round(found.difference, 3),
             interval=(round(found.low, 3), round(found.high, 3)),
-            p=round(found.p, 4),
-            verdict=changed if found.significant else "no significant difference",
+            p=None if found.p is None else round(found.p, 4),
+            verdict=_verdict(found),
             signature=signature,
         )
+
+
+def _verdict(found: Difference) -> Verdict:
+    if found.significant:
+        return "better" if found.difference > 0 else "worse"
+    return "level" if found.level else "undecided"
 
 
 def _side(average: str) -> Side:

@@ -107,13 +107,16 @@ class Claim:
     text: str
     """Such as `(12) > (7)`."""
     difference: float
-    """The first system's score less the second's."""
+    """The first system's score less the second's: of the seeds that both have where that was tested, else of all."""
+    interval: tuple[float, float] | None = None
+    """Of the difference, 95 %; None where that was not tested."""
     p: float | None = None
-    """That chance sets them so far apart; None where that was not tested."""
+    """Two-sided."""
 
     def __str__(self) -> str:
+        interval = "" if self.interval is None else " [{:+.1f}, {:+.1f}]".format(*self.interval)
         tested = "" if self.p is None else f", p = {self.p:.3f}"
-        return f"{self.text}: {self.difference:+.1f}{tested}"
+        return f"{self.text}: {self.difference:+.1f}{interval}{tested}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,8 +153,10 @@ def check_findings(results: Results, metric: Metric, paper: PaperFigures, kept: 
                     not_run.append(text)
                     continue
                 difference = first.scores[metric].mean - second.scores[metric].mean
-                p = _chance(kept, first, second, quantity.split) if kept is not None and metric == "chrf" else None
-                verdicts[difference > -finding.slack].append(Claim(text=text, difference=round(difference, 3), p=p))
+                claim = Claim(text=text, difference=round(difference, 3))
+                if kept is not None and metric == "chrf":
+                    claim = _tested(claim, kept, first, second, quantity.split)
+                verdicts[claim.difference > -finding.slack].append(claim)
                 if paper_agrees(better, worse, finding, quantity, metric, paper) is False:
                     otherwise.append(text)
             if verdicts[True] or verdicts[False]:
@@ -169,13 +174,19 @@ def check_findings(results: Results, metric: Metric, paper: PaperFigures, kept: 
     return found
 
 
-def _chance(kept: Kept, first: Cell, second: Cell, split: str) -> float | None:
-    """p of the first seed that both have; None where their translations are not at hand."""
-    seeds = {result.seed for result in first.results} & {result.seed for result in second.results}
-    try:
-        return round(kept.compare(second, first, min(seeds), min(seeds), split)[0].p, 4) if seeds else None
-    except DataError:
-        return None
+def _tested(claim: Claim, kept: Kept, first: Cell, second: Cell, split: str) -> Claim:
+    """With interval and p over all seeds that both have; as it is where their translations are not at hand."""
+    seeds = sorted({result.seed for result in first.results} & {result.seed for result in second.results})
+    for chosen in (seeds, seeds[:1]):  # the first alone is what earlier reports have remembered
+        try:
+            found, _ = kept.compare(second, first, [(seed, seed) for seed in chosen], split) if chosen else (None, "")
+        except DataError:
+            continue
+        if found is not None:
+            p = None if found.p is None else round(found.p, 4)
+            interval = (round(found.low, 3), round(found.high, 3))
+            return Claim(text=claim.text, difference=round(found.difference, 3), interval=interval, p=p)
+    return claim
 
 
 def paper_agrees(

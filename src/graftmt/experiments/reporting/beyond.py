@@ -34,7 +34,7 @@ def _tests_block(title: str, tests: Tests, tested: Sequence[Tested], models: Map
     """A row for each model and seed, in the order of the table above."""
     headings = [Heading(name="ID"), Heading(name="model", text=True), Heading(name="seed")]
     for quantity in tests.quantities:
-        for name in ("against", "difference", "p", "verdict"):
+        for name in ("against", "difference", "95 %", "p", "verdict"):
             headings.append(Heading(name=name, group=quantity.label, text=name in ("against", "verdict")))
     notes: list[str] = []
     rows: list[tuple[Field, ...]] = []
@@ -67,6 +67,7 @@ def _test_fields(one: Tested, notes: list[str]) -> Iterator[Field]:
     other_seed = f", seed {one.against_seed}" if one.against_seed not in (None, one.seed) else ""
     yield Field(text=DASH if one.against is None else f"({one.against}){other_seed}")
     yield Field(text=DASH if one.difference is None else f"{one.difference:+.1f}")
+    yield Field(text=DASH if one.interval is None else "{:+.1f} … {:+.1f}".format(*one.interval))
     yield Field(text=DASH if one.p is None else f"{one.p:.3f}")
     yield Field(
         text=one.verdict,

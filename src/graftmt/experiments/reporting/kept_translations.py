@@ -11,7 +11,7 @@ from pathlib import Path
 from graftmt.data.corpus import read_lines
 from graftmt.errors import DataError
 from graftmt.evaluation import Difference, Resampling, compare_averages, compare_resampled, resample_chrf
-from graftmt.evaluation.significance import LEVEL, Resampled
+from graftmt.evaluation.significance import LEVEL, MARGIN, Resampled
 from graftmt.experiments.reporting.cells import Cell
 from graftmt.experiments.reporting.result_files import Result
 from graftmt.files import read_json, write_json
@@ -50,12 +50,17 @@ class Kept:
             raise DataError(f"the test set's lines in {language} were not kept")
         return list(read_lines(path))
 
-    def compare(self, first: Cell, second: Cell, seed: int, other_seed: int, split: str) -> tuple[Difference, str]:
-        """Two cells of the same directions, each with one of its seeds; and how it was scored."""
-        what = self._what(first, second, seed, other_seed, split)
+    def compare(self, first: Cell, second: Cell, seeds: Sequence[tuple[int, int]], split: str) -> tuple[Difference, str]:
+        """Two cells of the same directions, averaged over pairs of their seeds; and how it was scored."""
+        what = self._what(first, second, seeds, split)
         try:
-            pairs = zip(self._resampled_cell(first, seed, split), self._resampled_cell(second, other_seed, split), strict=True)
-            compared = [compare_resampled(one, two) for one, two in pairs]
+            compared = [
+                compare_resampled(one, two)
+                for seed, other in seeds
+                for one, two in zip(
+                    self._resampled_cell(first, seed, split), self._resampled_cell(second, other, split), strict=True
+                )
+            ]
         except DataError:
             if what not in self.compared:
                 raise
@@ -63,11 +68,12 @@ class Kept:
         self.compared[what] = compare_averages(compared), compared[0].signature
         return self.compared[what]
 
-    def _what(self, first: Cell, second: Cell, seed: int, other_seed: int, split: str) -> str:
+    def _what(self, first: Cell, second: Cell, seeds: Sequence[tuple[int, int]], split: str) -> str:
         """Jobs and their scores, so that it is known again, and not taken for another's."""
         jobs = [
             (direction, one.name, one.by_set[split][direction].chrf)
-            for cell, chosen in ((first, seed), (second, other_seed))
+            for pair in seeds
+            for cell, chosen in zip((first, second), pair, strict=True)
             for direction in cell.directions
             for one in (_of_seed(cell, chosen, direction, split),)
         ]
@@ -143,6 +149,8 @@ def _remembered(path: Path) -> dict[str, tuple[Difference, str]]:
         found = {}
         for entry in read_json(path, "the comparisons of a report")["comparisons"]:
             what, signature = json.dumps(entry.pop("what")), entry.pop("signature")
+            if "sacrebleu_p" not in entry:  # before there were two-sided ones
+                entry["sacrebleu_p"], entry["p"] = entry["p"], None
             found[what] = Difference(**entry), signature
         return found
     except (KeyError, TypeError, AttributeError) as error:
@@ -153,5 +161,6 @@ def how(kept: Kept) -> str:
     """The test in words."""
     return (
         f"chrF, paired bootstrap with {kept.resampling.resamples:,} resamples; the lines drawn are the same for all directions "
-        f"of a mean; better and worse: p < {LEVEL:g}"
+        f"of a mean; better and worse: the {1 - LEVEL:.0%} interval does not hold 0; level: it lies within ±{MARGIN:g}; p is "
+        "two-sided (–: only the interval was stored), and no test is corrected for the others"
     )

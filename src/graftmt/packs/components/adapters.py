@@ -19,6 +19,7 @@ from graftmt.model import ModelConfig
 from graftmt.model.attention import Attention, PackedMemory, Packing
 from graftmt.model.known_parts import known_part
 from graftmt.model.layers import ACTIVATIONS, DecoderLayer, EncoderLayer, FeedForward, LayerCache, linear_map
+from graftmt.model.plain_layers import PlainLayer
 from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import SHORT, STACKS, Component, Description, Export, Shape, Side, Written
 from graftmt.packs.installation import Installation
@@ -179,6 +180,10 @@ class Adapter(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x + self.up(F.relu(self.down(self.norm(x))))  # type: ignore[no-any-return]
 
+    def as_layers(self) -> list[PlainLayer]:
+        """A layer without attention, whose FFN is the adapter."""
+        return [PlainLayer(ffn_norm=self.norm, up=self.down, down=self.up, activation=F.relu)]
+
 
 @known_part
 class ParallelAdapter(nn.Module):
@@ -209,6 +214,9 @@ class AdaptedEncoderLayer(nn.Module):
             x = adapter(x)
         return x
 
+    def as_layers(self) -> list[nn.Module]:
+        return [self.layer, *self.adapters]
+
 
 @known_part
 class AdaptedDecoderLayer(nn.Module):
@@ -228,6 +236,9 @@ class AdaptedDecoderLayer(nn.Module):
 
     def step(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None, beam: int) -> Tensor:
         return self._adapt(self.layer.step(x, cache, memory_mask, beam))
+
+    def as_layers(self) -> list[nn.Module]:
+        return [self.layer, *self.adapters]
 
     def _adapt(self, x: Tensor) -> Tensor:
         for adapter in self.adapters:

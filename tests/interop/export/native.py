@@ -1,0 +1,71 @@
+"""What graftmt itself says of lines under a composition: the answers that exported models must give too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+from graftmt.decoding import SearchOptions, search_all
+from graftmt.experiments.definitions import models, tables
+from graftmt.packs import Composition
+
+
+@cache
+def recipes_of_tables() -> dict[str, list[str]]:
+    """The different recipes of Tables 2 and 3, by side, with adapters of dimension 4."""
+    found: dict[str, dict[str, None]] = {"source": {}, "target": {}}
+    for number in (2, 3):
+        for system in (row.system for row in tables()[number].rows):
+            for model in (models()[one] for one in (system.model, system.source, system.target) if one is not None):
+                if model.recipe is not None and model.side is not None:
+                    found[model.side][re.sub(r"\(\d+\)", "(4)", model.recipe)] = None
+    return {side: list(recipes) for side, recipes in found.items()}
+
+
+@dataclass(frozen=True)
+class Forced:
+    """A line with a given translation, as rows, and the log-probability of each of its tokens under graftmt."""
+
+    source: list[int]
+    prefix: list[int]
+    target: list[int]
+    """Without prefix, with the end."""
+    log_probabilities: list[float]
+
+
+@torch.inference_mode()
+def forced(composition: Composition, source: str, target: str, pairs: Sequence[tuple[str, str]]) -> list[Forced]:
+    codec, found = composition.codec, []
+    prefix = codec.decoder_prefix(target)
+    for line, translation in pairs:
+        rows = source_rows(composition, source, target, line)
+        wanted = [*codec.target_tokenizer(target).encode(translation), codec.end_id]
+        scores = composition.model(torch.tensor([rows]), torch.tensor([[*prefix, *wanted[:-1]]]))[0, len(prefix) - 1 :]
+        picked = torch.log_softmax(scores, dim=-1).gather(1, torch.tensor(wanted)[:, None])[:, 0]
+        found.append(Forced(rows, prefix, wanted, picked.tolist()))
+    return found
+
+
+def source_rows(composition: Composition, source: str, target: str, line: str) -> list[int]:
+    codec = composition.codec
+    text = codec.source_tokenizer(source).encode(line)
+    return [*codec.source_prefix(source, target), *text, *codec.source_suffix(source, target)]
+
+
+def searched(composition: Composition, source: str, target: str, lines: Sequence[str], **options: int) -> list[list[int]]:
+    """The best translation of each line as rows, without its end."""
+    codec = composition.codec
+    sources = [source_rows(composition, source, target, line) for line in lines]
+    found = search_all(
+        composition.model,
+        sources,
+        [codec.decoder_prefix(target)] * len(lines),
+        SearchOptions(**options),  # type: ignore[arg-type]
+        end=codec.end_id,
+        forbidden=codec.forbidden,
+    )
+    return [hypotheses[0].tokens for hypotheses in found]
