@@ -75,7 +75,7 @@ def test_two_processes_share_the_jobs_and_come_to_the_results_of_one(
     result = graftmt(*ted(alone, *ASKED))
     assert result.code == 0, result.stderr
     expected = json.loads(result.stdout)["done"]
-    locks = JobLocks(shared / "locks", print)
+    locks = JobLocks(shared / "locks")
     with ExitStack() as held:  # until both are there
         for document in results(alone).values():
             held.enter_context(locks.take(document["name"]))
@@ -157,7 +157,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """`hold(output, name, then)`: as if another process were at it, until it is waited for twice; returns the waits."""
 
     def take(output: Path, name: str, then: Callable[[], None] = lambda: None) -> list[str]:
-        other = JobLocks(output / "locks", print).take(name)
+        other = JobLocks(output / "locks").take(name)
         other.__enter__()
         waits: list[str] = []
 
@@ -260,7 +260,7 @@ def test_failures_of_others_count_also_after_this_process_has_ended(tmp_path: Pa
 
 def test_the_time_given_ends_a_wait(graftmt, arguments, names, tmp_path: Path) -> None:
     name = names(tmp_path, "--tables", "1", "--rows", "4")["model-4"]
-    with JobLocks(tmp_path / "locks", print).take(name):
+    with JobLocks(tmp_path / "locks").take(name):
         result = graftmt(*arguments(tmp_path, "--tables", "1", "--rows", "4", "--minutes", "0.01"), "--json")
     assert result.code == 0, result.stderr
     assert result.stderr.count(f"waiting for other processes, which are at {name} …") == 1
@@ -270,7 +270,7 @@ def test_the_time_given_ends_a_wait(graftmt, arguments, names, tmp_path: Path) -
 
 def test_a_process_with_other_settings_waits_for_nobody(graftmt, arguments, names, tmp_path: Path) -> None:
     command = arguments(tmp_path, "--tables", "2", "--rows", "7")
-    with JobLocks(tmp_path / "locks", print).take(names(tmp_path, "--tables", "2", "--rows", "7")["model-7-el-seed1"]):
+    with JobLocks(tmp_path / "locks").take(names(tmp_path, "--tables", "2", "--rows", "7")["model-7-el-seed1"]):
         result = graftmt(*command, "packs.source.steps=5")
     assert result.code == 0 and "waiting" not in result.stderr
 
@@ -300,7 +300,7 @@ def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Pa
     expected = run(alone, *asked)["done"]
     log = shared / "logs" / "process-2.log"
     with ExitStack() as held:
-        locks = JobLocks(shared / "locks", print)
+        locks = JobLocks(shared / "locks")
         for document in results(alone).values():
             held.enter_context(locks.take(document["name"]))
 
