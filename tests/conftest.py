@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 # Before torch is imported: many small models on few cores, where threads of one process get into each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
 from hypothesis import settings

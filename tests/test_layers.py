@@ -31,7 +31,7 @@ LAYERS = (
     {"base"},
     {"data", "packs", "decoding"},
     {"training", "translator", "prepare"},
-    {"augmentation", "assessment", "bulk", "interop"},
+    {"augmentation", "assessment", "bulk", "interop", "server", "sharing"},
     {"adding"},
     {"demo", "experiments", "pairs"},
     {"api"},
@@ -43,7 +43,8 @@ OPEN_LAYERS = (0, len(LAYERS) - 1)
 CORE_PACKAGES = {"torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "yaml", "typer", "rich"}
 BESIDE_TORCH = {("model", "compiled"): {"triton"}}
 """What torch for CUDA brings along, where the import is guarded."""
-NOT_CORE = {("prepare",), ("augmentation",), ("demo",), ("evaluation", "plots")}
+NOT_CORE = {("prepare",), ("augmentation",), ("server",), ("demo",), ("evaluation", "plots")}
+NOT_CORE |= {("interop", "export", "standalone")}
 
 
 def source_files(package: Path) -> list[Path]:

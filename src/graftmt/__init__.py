@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from graftmt.api import add as add
     from graftmt.api import evaluate as evaluate
+    from graftmt.api import import_model as import_model
     from graftmt.api import train as train
     from graftmt.base import Base as Base
     from graftmt.decoding import SearchOptions as SearchOptions
@@ -29,6 +30,7 @@ _HOMES = {
     "Translator": "translator",
     "add": "api",
     "evaluate": "api",
+    "import_model": "api",
     "train": "api",
 }
 __all__ = [*_HOMES, "__version__"]

@@ -133,6 +133,19 @@ def train(
     return Base.load(folder)
 
 
+def import_model(source: str | Path, output: str | Path, **options: Any) -> Base:
+    """Makes a base of a foreign model, as `graftmt import` does: NLLB-200, M2M-100, OPUS-MT, mBART-50, FSMT, fairseq.
+
+    `source` is an id of Hugging Face, a folder or a fairseq checkpoint; other `options` are the fields of `ImportOptions`:
+    dtype, revision, name, licence, family, source_languages, target_languages.
+    """
+    from graftmt.interop.importing.import_options import ImportOptions
+    from graftmt.interop.importing.importing import import_base
+
+    given = {"quiet": True, **options, "source": str(source), "output": Path(output)}
+    return import_base(from_mapping(ImportOptions, given)).base
+
+
 def evaluate(
     translator: Translator | Base | str | Path,
     corpus: str | Path,

@@ -22,7 +22,7 @@ from graftmt.configuration import from_mapping, to_mapping
 from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
 from graftmt.files import atomic_folder, write_json, write_text
-from graftmt.model import ModelConfig, Transformer, load_tensors, parameter_shapes
+from graftmt.model import ModelConfig, Transformer, architecture_document, load_tensors, parameter_shapes
 from graftmt.places import BASE, check_place
 from graftmt.tensor_files import hash_tensors, open_tensors, write_tensors
 from graftmt.text import BaseText, CodePlacement, check_language_names, languages_of
@@ -43,6 +43,18 @@ class CardConfig(TypedDict, total=False):
     subwords: dict[str, Any]
 
 
+class _Named(TypedDict):
+    name: str
+
+
+class Origin(_Named, total=False):
+    """Where a base comes from that was imported; cards of its packs repeat it."""
+
+    family: str
+    revision: str
+    licence: str
+
+
 class BaseCard(TypedDict, total=False):
     """What programs read of a base's card; the rest is for people."""
 
@@ -51,6 +63,7 @@ class BaseCard(TypedDict, total=False):
     training_seconds: float
     curve: list[dict[str, Any]]
     stages: list[Any]
+    origin: Origin
 
 
 class _Required(TypedDict):
@@ -103,7 +116,7 @@ class Base:
     def create(cls, config: ModelConfig, tokenizer: BaseText) -> Base:
         """A new base with fresh weights from torch's current random state; which row is padding is the text's to say."""
         check_base_text(tokenizer, "a new base")
-        return cls(_build(replace(config, padding_id=tokenizer.side("source").padding_id), tokenizer), tokenizer)
+        return cls(build_model(replace(config, padding_id=tokenizer.side("source").padding_id), tokenizer), tokenizer)
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "cpu", dtype: str = "fp32", verify: bool = True) -> Base:
@@ -132,7 +145,7 @@ class Base:
         tokenizer = stored.base_text(files, str(folder))
         check_against(tokenizer, document, config.padding_id, str(folder))
         with torch.device("meta"):
-            model = _build(config, tokenizer)
+            model = build_model(config, tokenizer)
         load_tensors(model, tensors, str(folder))
         return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"], folder)
 
@@ -155,7 +168,7 @@ class Base:
             **describe(self.tokenizer),
             "parameters": sum(tensor.numel() for tensor in tensors.values()),
             "dtype": dtype,
-            "architecture": to_mapping(self.model.config),
+            "architecture": architecture_document(self.model.config),
             "card": dict(self.card if card is None else card),
         }
         _check_document(document, folder)  # what could not be read again is not written
@@ -169,8 +182,8 @@ class Base:
         return mark
 
 
-def _build(config: ModelConfig, text: BaseText) -> Transformer:
-    """A new model for this text."""
+def build_model(config: ModelConfig, text: BaseText) -> Transformer:
+    """A new model of this architecture for this text; without memory under `torch.device("meta")`."""
     source, target = text.side("source"), text.side("target")
     return Transformer.build(
         config,
@@ -319,7 +332,10 @@ def _begun(config: ModelConfig, tokenizer: str) -> hashlib._Hash:
 def model_card(document: Mapping[str, Any]) -> str:
     """README.md of a base folder: what a person who finds it wants to know first."""
     shape = document["architecture"]
+    origin: Mapping[str, str] = document["card"].get("origin") or {}
+    facts = {"origin": origin.get("name"), **{key: value for key, value in origin.items() if key != "name"}}
     lines = [
+        *licence_front_matter(origin),
         "# A graftmt base",
         "",
         f"A multilingual Transformer for {len(document['languages'])} languages: {', '.join(document['languages'])}.",
@@ -332,6 +348,18 @@ def model_card(document: Mapping[str, Any]) -> str:
         f"| layers | {shape['encoder_layers']} encoder, {shape['decoder_layers']} decoder, {shape['norm']}-norm |",
         f"| width | {shape['model_dim']}, FFN {shape['ffn_dim']}, {shape['heads']} heads |",
     ]
-    lines += [f"| {key} | {value} |" for key, value in document["card"].items() if isinstance(value, str | int | float)]
+    facts |= {key: value for key, value in document["card"].items() if isinstance(value, str | int | float)}
+    lines += [f"| {key} | {_in_table(value)} |" for key, value in facts.items() if value is not None]
     lines += ["", "Translate with it: `graftmt translate --base FOLDER --source XX --target YY < input > output`.", ""]
     return "\n".join(lines)
+
+
+def licence_front_matter(origin: Mapping[str, str]) -> list[str]:
+    """The head of a README that hubs read a licence from; nothing where none is known."""
+    licence = origin.get("licence")
+    return ["---", f"license: {json.dumps(licence, ensure_ascii=False)}", "---", ""] if licence else []
+
+
+def _in_table(value: object) -> str:
+    """A fact that came from anyone's file, in a cell of a table."""
+    return " ".join(str(value).split()).replace("|", "\\|")

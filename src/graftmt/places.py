@@ -143,6 +143,23 @@ BASE = Kind(name="a base", is_one=_model(*BASE_FILES[:2], "base"), files=_with_t
 PACK = Kind(name="a pack", is_one=_model(*PACK_FILES[:2], "pack"), files=_with_text(PACK_FILES))
 
 
+# Models for other programs
+
+EXPORT_DOCUMENT = "export.json"
+
+
+def _export_files(folder: Path) -> set[str]:
+    listed = (_document(folder / EXPORT_DOCUMENT) or {}).get("files")
+    return {EXPORT_DOCUMENT, *(name for name in listed if isinstance(name, str))} if isinstance(listed, list) else set()
+
+
+EXPORT = Kind(
+    name="an exported model",
+    is_one=lambda folder: (_document(folder / EXPORT_DOCUMENT) or {}).get("kind") == "export",
+    files=_export_files,
+)
+
+
 # Text
 
 
@@ -280,5 +297,5 @@ DEMO = Kind(name="a demo", is_one=_is_demo)
 FILES = Kind(name="a folder for figures and tables", is_one=lambda folder: True)
 """Files with names of their own, which may lie beside others."""
 
-KINDS = (BASE, PACK, EVALUATION, *RUNS.values(), CORPUS)
+KINDS = (BASE, PACK, EXPORT, EVALUATION, *RUNS.values(), CORPUS)
 """Those that are called by their name when something else is to be written there."""

@@ -125,6 +125,15 @@ class Translator:
             self.packs = {**self.packs, name: loaded}  # a new mapping: other threads may be reading this one
         return name
 
+    def with_packs(self, packs: Mapping[str, Pack]) -> Translator:
+        """Another translator on the same resident base, with these packs; compositions of packs that both have are shared."""
+        other = Translator(self.base, packs, fold=self.fold)
+        kept = {None, *(name for name, pack in other.packs.items() if self.packs.get(name) is pack)}
+        with self._lock:
+            known = self._compositions.items()
+            other._compositions = {key: model for key, model in known if {key[0], key[1]} <= kept}  # names, and whether whole
+        return other
+
     @property
     def languages(self) -> tuple[str, ...]:
         """The base's, then those of the packs."""
@@ -307,39 +316,57 @@ class Translator:
         encoded: dict[int, list[int]] = {}
         for model, rows in groups.values():
             for row in rows:
-                tokens = model.codec.source_tokenizer(requests[row].source).encode(requests[row].line)
-                if len(tokens) > LONGEST_SOURCE:
-                    size = f"{len(requests[row].line):,} characters ({len(tokens):,} tokens)"
-                    raise LongLine(row, f"{size}; at most {LONGEST_SOURCE:,} tokens can be translated as one")
-                encoded[row] = tokens
-        results = [[Translation("", 0.0, True)] for _ in requests]
+                encoded[row] = encoded_line(model, requests[row], row)
+        results: list[list[Translation]] = [[] for _ in requests]
         done = 0
         for model, rows in groups.values():
-            codec, rows = model.codec, [row for row in rows if encoded[row]]
-            before = done
 
-            def hear(number: int, before: int = before) -> None:
+            def hear(number: int, before: int = done) -> None:
                 if on_batch is not None:
                     on_batch(before + number)
 
-            found = search_all(
-                model.model,
-                [source_rows(codec, requests[row], encoded[row]) for row in rows],
-                [codec.decoder_prefix(requests[row].target) for row in rows],
-                options,
-                end=codec.end_id,
-                forbidden=codec.forbidden,
-                on_batch=hear,
-            )
-            for row, hypotheses in zip(rows, found, strict=True):
-                decode = codec.target_tokenizer(requests[row].target).decode
-                # Bytes can spell any character, also a line break: whitespace is normalised so that a line stays a line.
-                results[row] = [
-                    Translation(" ".join(decode(h.tokens).split()), h.score, h.finished, len(h.tokens) + h.finished)
-                    for h in hypotheses
-                ]
-            done += len(rows)
+            found = translate_encoded(model, [requests[row] for row in rows], [encoded[row] for row in rows], options, hear)
+            for row, translations in zip(rows, found, strict=True):
+                results[row] = translations
+            done += sum(bool(encoded[row]) for row in rows)
         return results
+
+
+def encoded_line(model: Composition, request: Request, index: int) -> list[int]:
+    """The tokens of a request's line; none where it is empty. One that is too long is an error, with its number `index`."""
+    tokens = model.codec.source_tokenizer(request.source).encode(request.line)
+    if len(tokens) > LONGEST_SOURCE:
+        size = f"{len(request.line):,} characters ({len(tokens):,} tokens)"
+        raise LongLine(index, f"{size}; at most {LONGEST_SOURCE:,} tokens can be translated as one")
+    return tokens
+
+
+def translate_encoded(
+    model: Composition,
+    requests: Sequence[Request],
+    encoded: Sequence[Sequence[int]],
+    options: SearchOptions,
+    on_batch: OnBatch | None = None,
+) -> list[list[Translation]]:
+    """The best translations of requests that share a composition, from their tokens; their directions may differ."""
+    results = [[Translation("", 0.0, True)] for _ in requests]
+    codec, rows = model.codec, [row for row, tokens in enumerate(encoded) if tokens]
+    found = search_all(
+        model.model,
+        [source_rows(codec, requests[row], encoded[row]) for row in rows],
+        [codec.decoder_prefix(requests[row].target) for row in rows],
+        options,
+        end=codec.end_id,
+        forbidden=codec.forbidden,
+        on_batch=on_batch,
+    )
+    for row, hypotheses in zip(rows, found, strict=True):
+        decode = codec.target_tokenizer(requests[row].target).decode
+        # Bytes can spell any character, also a line break: whitespace is normalised so that a line stays a line.
+        results[row] = [
+            Translation(" ".join(decode(h.tokens).split()), h.score, h.finished, len(h.tokens) + h.finished) for h in hypotheses
+        ]
+    return results
 
 
 def source_rows(codec: Codec, request: Request, tokens: Sequence[int]) -> list[int]:

@@ -55,3 +55,11 @@ def test_language_id_makes_text_of_its_own() -> None:
     for measured in report["filters"].values():
         assert measured["languages"].keys() == {"en", "fr", "de", "es", "ru", "el", "uk"}
         assert measured["languages"]["el"]["wrong_dropped"] == 1  # no other language here has its script
+
+
+def test_misalignment_makes_text_of_its_own() -> None:
+    pytest.importorskip("babel")
+    report = json.loads(run("misalignment.py", "--sizes", "1000", "--tries", "6", "--json"))
+    assert [row["kind"] for row in report["rows"]] == ["clean", "shifted", "shuffled", "exchanged"]
+    for row in report["rows"][:3]:
+        assert row["right"] == row["tries"] == 6

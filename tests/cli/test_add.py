@@ -477,3 +477,45 @@ def test_a_run_that_is_removed_before_the_verdict_is_an_error(source, tmp_path: 
     assert result.code == 1
     assert "el-source was removed" in result.stderr
     assert not (tmp_path / "runs" / "el-source" / "pack").exists()
+
+
+# Text out of step
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Callable[..., list[str]]:
+    """Options for 900 lines of the demo's phrases in Greek and English, changed."""
+    from graftmt.demo.phrase_corpus import build_corpus
+
+    lines = build_corpus(("en", "el"), train_lines=900, valid_lines=1, test_lines=1)["train"]
+
+    def write(change: Callable[[list[str], list[str]], tuple[list[str], list[str]]]) -> list[str]:
+        for code, side in zip(("el", "en"), change(lines["el"], lines["en"]), strict=True):
+            (tmp_path / f"text.{code}").write_text("\n".join(side) + "\n", encoding="utf-8")
+        return [f"--train=el={tmp_path / 'text.el'}", f"--train=en={tmp_path / 'text.en'}", "--side", "source"]
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda el, en: (el[:-1], en[:200] + en[201:]), "on: the English side is one line ahead of the Greek side"),
+        (lambda el, en: (el, sorted(en)), "do not belong together"),
+        (lambda el, en: (en, el), "the text in Greek and that in English are exchanged"),
+        (lambda el, en: (en, en), "in the same language"),
+    ],
+)
+def test_text_out_of_step_is_not_trained_on(add, texts, change: Any, words: str) -> None:
+    options = texts(change)
+    result = add("el", *options, "--dry-run")
+    assert result.code == 1 and not result.stdout
+    assert words in result.stderr and "--force" in result.stderr
+    assert not Path("runs").exists() or not any(Path("runs").rglob("pack.json"))
+
+
+def test_it_can_be_forced(add, texts) -> None:
+    result = add("el", *texts(lambda el, en: (el[:-1], en[1:])), "--force", "--dry-run", "--json")
+    assert result.code == 0, result.stderr
+    assert "warning:" in result.stderr and "one line ahead" in result.stderr
+    assert json.loads(result.stdout)["alignment"][0]["kind"] == "shifted"

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import typer
+from peers.foreign_models import m2m_100
 
 from graftmt.cli.app import app, main
 from graftmt.errors import printable
@@ -80,6 +81,7 @@ COMMANDS = [
             "--device": ["cpu"],
         },
     ),
+    Command(("import",), {"source": ["{foreign}"], "--output": ["{out}"]}),
     Command(
         ("augment",),
         {"languages": ["el"], "--base": ["{base}"], "--train": ["{corpus}"], "--spec": ["2-bt"], "--output": ["{out}"]},
@@ -184,7 +186,7 @@ def world(
     toy_settings: Callable[..., dict[str, Any]],
 ) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("hostile")
-    names = {name: str(folder / name) for name in ("base", "pack", "missing")}
+    names = {name: str(folder / name) for name in ("base", "pack", "foreign", "missing")}
     shutil.copytree(grafted.base, folder / "base")
     shutil.copytree(grafted.el, folder / "pack")
     corpus = folder / "corpus"
@@ -213,6 +215,7 @@ def world(
     downloads.mkdir(parents=True)
     for language in ("en", "fr"):
         (downloads / f"Books.en-fr.{language}").write_text("one\n", encoding="utf-8")
+    m2m_100(folder / "foreign")
     (folder / "results").mkdir()
     for name in ("folder", "empty/deep/er"):
         (folder / name).mkdir(parents=True)

@@ -252,3 +252,18 @@ def test_ray_gives_what_this_process_gives(corpus: Path, tmp_path: Path) -> None
 def test_an_address_is_for_ray(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="add --engine ray"):
         run(corpus, "-o", tmp_path / "out", "--ray-address", "auto")
+
+
+def test_text_out_of_step_is_not_cleaned_unless_forced(tmp_path: Path) -> None:
+    from graftmt.demo.phrase_corpus import write_corpus
+
+    folder, output = tmp_path / "corpus", tmp_path / "clean"
+    write_corpus(folder, ("en", "el", "fr"), train_lines=900, valid_lines=60, test_lines=60)
+    run(folder, "-o", output)
+    greek = (folder / "train.el.txt").read_text(encoding="utf-8").splitlines()
+    (folder / "train.el.txt").write_text("\n".join([*greek[:300], *greek[301:], "τέλος"]) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 30[0-9] on: the Greek side is one line ahead of the English side.*--force"):
+        run(folder, "-o", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+    run(folder, "-o", tmp_path / "other", "--force")
+    assert (tmp_path / "other" / "train.el.txt").is_file()

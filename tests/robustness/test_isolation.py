@@ -48,6 +48,28 @@ def test_what_does_not_end_is_ended() -> None:
     assert outcome.timed_out and outcome.seconds < 20
 
 
+def test_waiting_for_a_processor_is_no_hang() -> None:
+    """One processor for both: the child needs a second of it, and gets it in two or more."""
+    cores = os.sched_getaffinity(0)
+    rival = os.fork()
+    try:
+        os.sched_setaffinity(0, {min(cores)})
+        if rival == 0:
+            while True:
+                pass
+        outcome = run_isolated(lambda: _work(1.0), timeout=1.5)
+    finally:
+        os.sched_setaffinity(0, cores)
+        os.kill(rival, signal.SIGKILL)
+        os.waitpid(rival, 0)
+    assert not outcome.timed_out and outcome.code == 0
+
+
+def _work(seconds: float) -> None:
+    while time.process_time() < seconds:
+        pass
+
+
 def test_memory_is_that_of_the_child() -> None:
     small, large = run_isolated(lambda: None), run_isolated(lambda: [bytearray(b"x" * (300 * MEGABYTE))])
     assert large.memory - small.memory > 250 * MEGABYTE

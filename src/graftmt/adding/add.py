@@ -16,6 +16,7 @@ from graftmt.adding.more_text import PlannedText, plan_more_text, poor_text, wit
 from graftmt.adding.plan import AddPlan, Request, make_plan, without_more_text
 from graftmt.adding.result import AddResult
 from graftmt.adding.settings import make_config
+from graftmt.adding.text_check import TextCheck
 from graftmt.adding.verdict import Verdict, judge, no_verdict
 from graftmt.base import Base, choose_device, world_size
 from graftmt.files import write_json
@@ -36,6 +37,7 @@ def add_languages(requests: Sequence[Request], base: Base, *, on_step: OnStep | 
     started = time.monotonic()
     told: Examination | None = None
     made: list[str] = []
+    check = TextCheck(force=requests[0].options.force)
     for request in requests:
         if len(requests) > 1:
             say(f"{', '.join(request.languages)} as {request.side}")
@@ -43,7 +45,7 @@ def add_languages(requests: Sequence[Request], base: Base, *, on_step: OnStep | 
         left = None if minutes is None else max(0.0, minutes - (time.monotonic() - started) / 60)
         limited = replace(request, options=replace(request.options, minutes=left))
         try:
-            result = add_language(limited, base, told=told, on_step=on_step)
+            result = add_language(limited, base, told=told, check=check, on_step=on_step)
         except Stopped as stop:
             stop.standing["made"] = made
             raise
@@ -57,12 +59,14 @@ def add_language(
     base: Base,
     *,
     told: Examination | None = None,
+    check: TextCheck | None = None,
     on_step: OnStep | None = None,
 ) -> AddResult:
     """Makes one pack on a resident base.
 
-    `told`: what was said of the text for the other side; the same is not said again. Of the processes that `torchrun` started,
-    the first one alone speaks and gives a verdict. `on_step` hears of each line of the training's log.
+    `told`: what was said of the text for the other side; the same is not said again. `check` remembers what it has checked.
+    Of the processes that `torchrun` started, the first one alone speaks and gives a verdict. `on_step` hears of each line of
+    the training's log.
     """
     started = time.monotonic()
     device = choose_device(request.options.device)
@@ -72,13 +76,15 @@ def add_language(
             opened.enter_context(silence())
         with team.first_alone():  # the others find the files that it leaves: held-out text, new text, the vocabulary
             folder = opened.enter_context(work_folder(request, base, first=team.first))
-            plan = make_plan(request, base, folder, device)
+            check = (check or TextCheck(force=request.options.force)) if team.first else None
+            plan = make_plan(request, base, folder, device, check)
             if plan.reason:
                 say(plan.reason)
             # Of several processes the others wait for the first here, and could not be told to stop.
             left = minutes_left(request.options, started) if world_size() == 1 else None
             plan, planned, making = _with_more_text(plan, left)
             result = look(plan, planned)
+            result.alignment = check.to_list() if check else []
         if request.options.dry_run:
             return _only_estimated(result)
         result.seconds |= {"more text": making} if making else {}

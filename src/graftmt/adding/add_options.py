@@ -52,6 +52,8 @@ class AddOptions:
     """Lines in other languages: 1k-bt, 1k, none, …"""
     teacher: Path | None = option("--teacher", group=_TEXT, default=None, metavar="PATH")
     """Base that back-translates (default: --base)"""
+    force: bool = option("--force", group=_TEXT, default=False)
+    """Train even on text that looks misaligned"""
 
     steps: int | None = option("--steps", group=_TRAINING, default=None, least=1, metavar="N")
     """Updates (default: 12 or 20 passes over the text)"""

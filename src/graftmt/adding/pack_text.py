@@ -30,6 +30,7 @@ FEWEST_LINES = 20
 HELD_OUT_SHARE = 20
 """At most one line in so many is held out."""
 
+Check: TypeAlias = Callable[[Corpus, Sequence[str], Sequence[str]], None]
 Hashes: TypeAlias = dict[str, NDArray[np.int64]]
 """Per language a number for each line, equal where the texts are; 0 where there is none."""
 
@@ -71,11 +72,13 @@ def open_add_corpus(
     work: Path,
     seed: int,
     held_out_lines: int = 1000,
+    check: Check | None = None,
 ) -> AddCorpus:
     """The corpus in `train`: one folder, or a file per language, written LANG=FILE or named as in `data.kab.txt.gz`.
 
     `partners` are chosen from the text where there is no doubt; `("all",)` means each language of the base that it has.
     Valid and test splits are those given, else the folder's own; without a valid split, one is held out in `work/data`.
+    `check` may refuse a split with the new languages and their partners.
     """
     _check_new(new, base_languages)
     if held_out_lines < 1:
@@ -92,6 +95,9 @@ def open_add_corpus(
     if paired != chosen and tuple(partners or ()) != ("all",):
         missing = next(partner for partner in chosen if partner not in paired)
         raise _no_pairs(source, missing, new, f"leave {missing} out of --with")
+    for split in (source, valid_split, test_split) if check else ():
+        if check and split:
+            check(split, new, paired)
     if valid_split:
         return AddCorpus(source, valid_split, test_split, paired, tuple(new), held_out=False)
     folder = _hold_out(source, hashes, new, paired, work / "data", seed, held_out_lines)

@@ -9,7 +9,7 @@ from typing import Any
 
 from graftmt.adding.add_options import AddOptions
 from graftmt.adding.defaults import FEWEST_LINES, default_recipe, most_lines, pairs_for_a_line
-from graftmt.adding.pack_text import AddCorpus, open_add_corpus
+from graftmt.adding.pack_text import AddCorpus, Check, open_add_corpus
 from graftmt.augmentation import Spec
 from graftmt.base import Base, choose_device
 from graftmt.decoding import SearchOptions
@@ -218,9 +218,12 @@ def packs_of_run(run: Path) -> list[Path]:
 # From a request to a plan
 
 
-def make_plan(request: Request, base: Base, folder: Path, device: str) -> AddPlan:
-    """Finds the text, and decides what was left open: lines in other languages, and the recipe that goes with them."""
-    given = find_text(request, base, folder)
+def make_plan(request: Request, base: Base, folder: Path, device: str, check: Check | None = None) -> AddPlan:
+    """Finds the text, and decides what was left open: lines in other languages, and the recipe that goes with them.
+
+    `check` may refuse the text.
+    """
+    given = find_text(request, base, folder, check)
     asked = request.augment or default_augmentation(request, given, base) or NO_AUGMENTATION
     if asked == NO_AUGMENTATION and request.options.teacher is not None:
         raise ConfigError(TEACHER_ALONE)
@@ -244,7 +247,7 @@ def without_more_text(plan: AddPlan) -> AddPlan:
     return replace(plan, corpus=plan.given, augment=None, recipe=recipe, reason="the lines in other languages were no good")
 
 
-def find_text(request: Request, base: Base, folder: Path) -> AddCorpus:
+def find_text(request: Request, base: Base, folder: Path, check: Check | None = None) -> AddCorpus:
     options = request.options
     return open_add_corpus(
         options.train,
@@ -255,6 +258,7 @@ def find_text(request: Request, base: Base, folder: Path) -> AddCorpus:
         test=options.test,
         work=folder,
         seed=options.seed,
+        check=check,
     )
 
 

@@ -33,6 +33,8 @@ class AddResult:
     """Of the pack that was continued."""
     planned: PlannedText | None = None
     """What --augment would add, which a dry run does not make."""
+    alignment: list[dict[str, Any]] = field(default_factory=list)
+    """Whether the lines of two languages belong together, by text and pair."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Phase → how long it took."""
 
@@ -70,6 +72,7 @@ class AddResult:
             "augmentation": self.corpus.augmentation,
             "held_out": self.corpus.held_out,
             "text": self.examination.to_dict(),
+            "alignment": self.alignment,
             "planned": self.planned.to_dict() if self.planned else None,
             "estimate": self.estimate.to_dict() if self.estimate else None,
             "pack": str(self.path) if self.path else None,

@@ -19,10 +19,16 @@ from graftmt.cli import (
     demo,
     evaluate,
     experiment,
+    export,
+    import_model,
     inspect,
+    packs,
     prepare,
+    pull,
+    push,
     recipes,
     retrain,
+    serve,
     train,
     translate,
     verify,
@@ -88,13 +94,19 @@ app.command("demo")(demo.demo)
 app.add_typer(prepare.app, name="prepare")
 app.command("train")(train.train)
 app.command("add")(add.add)
+app.command("import")(import_model.import_model)
 app.command("augment")(augment.augment)
 app.command("retrain")(retrain.retrain)
 app.command("translate")(translate.translate)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("verify")(verify.verify)
+app.command("export")(export.export)
 app.command("inspect")(inspect.inspect)
+app.command("pull")(pull.pull)
+app.command("push")(push.push)
+app.add_typer(packs.app, name="packs")
+app.command("serve")(serve.serve)
 app.command("recipes")(recipes.recipes)
 app.add_typer(experiment.app, name="experiment")
 

@@ -81,10 +81,16 @@ def clean(
         str | None,
         typer.Option("--ray-address", help="A running cluster (auto, host:port, ray://…); one on this machine unless given."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Clean it even if the lines of two languages do not belong together.")
+    ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Repair and filter a corpus: a bad text is emptied, a line with fewer than two texts left is dropped.
+
+    Before that it looks whether the lines belong together. Text that is shifted, shuffled or exchanged is an error that names
+    the line; --force cleans it anyway.
 
     Placeholders and numbers stay as they are. The folder gets a report.json with what was repaired and dropped, by rule and
     language, and examples.
@@ -107,7 +113,8 @@ def clean(
     config = apply_rules(config, rules, language_id)
     names = items(*(splits or ["train"]))
     mapper = with_engine(engine, ray_address, processes)
-    report = clean_folder(corpus, output, names, config, parse_trusted(trusted or []), mapper)
+    trusted_files = parse_trusted(trusted or [])
+    report = clean_folder(corpus, output, names, config, trusted_files, mapper, force=force)
     print(json_text(report, indent=2)) if as_json else show(report, output)
 
 
@@ -156,6 +163,8 @@ def clean_folder(
     config: CleaningConfig,
     trusted: dict[str, Path],
     mapper: ChunkMapper,
+    *,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
     from graftmt.data.corpus import read_lines, segmented
@@ -178,6 +187,8 @@ def clean_folder(
     copied = [name for name in corpora if name not in names]
     sources: dict[str, Source] = {name: corpus_source(corpora[name]) for name in copied}
     reports = {}
+    for name in names:
+        check_in_step(raw_source(corpora[name]), config.reference, force=force)
     for name, corpus in corpora.items():
         if name in names:
             sources[name], reports[name] = clean_source(raw_source(corpus), config, trusted=texts, mapper=mapper)
@@ -189,6 +200,16 @@ def clean_folder(
     facts = {"made_by": "graftmt prepare clean", "from": str(folder), **segmented(files)}
     write_corpus(output, with_progress, facts, report=report)
     return report()
+
+
+def check_in_step(source: Source, reference: str, *, force: bool) -> None:
+    """Stops where the lines of two languages do not belong together: no rule mends that, and it looks clean."""
+    from graftmt.prepare.refusal import check_source, refuse
+    from graftmt.text.aliases import english_in
+
+    reference = reference or english_in(source.languages) or source.languages[0]
+    if reference in source.languages:  # what is not there is an error of its own
+        refuse(check_source(source, reference), source.name, force=force)
 
 
 def show(report: dict[str, Any], output: Path) -> None:

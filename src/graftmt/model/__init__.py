@@ -1,6 +1,6 @@
 """The Transformer, from parts. Layer 1: it knows nothing of text, training or packs."""
 
-from graftmt.model.architecture import SIZES, ModelConfig, named_size
+from graftmt.model.architecture import SIZES, ModelConfig, architecture_document, named_size
 from graftmt.model.shapes import load_tensors, parameter_shapes
 from graftmt.model.transformer import Decoder, DecoderState, Encoder, PackedTokens, Transformer
 
@@ -12,6 +12,7 @@ __all__ = [
     "ModelConfig",
     "PackedTokens",
     "Transformer",
+    "architecture_document",
     "load_tensors",
     "named_size",
     "parameter_shapes",

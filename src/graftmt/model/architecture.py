@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from graftmt.configuration import to_mapping
 from graftmt.errors import ConfigError, nearest
+
+Stack = Literal["encoder", "decoder"]
 
 LARGEST = {
     "model_dim": 2**14,
@@ -15,6 +18,8 @@ LARGEST = {
     "decoder_layers": 256,
     "position_offset": 2**16,
     "padding_id": 2**24,
+    "decoder_ffn_dim": 2**18,
+    "decoder_heads": 2**10,
 }
 """Several times what the largest known models have. An architecture may come from a file that anyone has made, and is built
 before its weights are looked at."""
@@ -43,16 +48,41 @@ class ModelConfig:
     output_bias: bool = False
     padding_id: int = 1
     """The source matrix's row of padding; the target matrix may have another one, and so may the matrices of packs."""
+    decoder_ffn_dim: int | None = None
+    """Where the decoder's is another one than the encoder's."""
+    decoder_heads: int | None = None
+    """The same for heads."""
 
     def __post_init__(self) -> None:
+        for stack in ("ffn_dim", "heads"):  # one value for one architecture, and so one fingerprint
+            if getattr(self, f"decoder_{stack}") == getattr(self, stack):
+                object.__setattr__(self, f"decoder_{stack}", None)
         for name, most in LARGEST.items():
             least = 0 if name in ("position_offset", "padding_id") else 1
-            if not least <= getattr(self, name) <= most:
-                raise ConfigError(f"{name} is {getattr(self, name)}; expected at least {least} and at most {most:,}.")
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise ConfigError(f"{name} is {value}; expected at least {least} and at most {most:,}.")
         if not 0 < self.norm_epsilon < 1:
             raise ConfigError(f"norm_epsilon is {self.norm_epsilon}; expected a number between 0 and 1, such as 1e-5.")
-        if self.model_dim % self.heads or self.model_dim % 2:
-            raise ConfigError(f"model_dim {self.model_dim} must be even and a multiple of heads {self.heads}.")
+        for heads in (self.heads, self.heads_of("decoder")):
+            if self.model_dim % heads or self.model_dim % 2:
+                raise ConfigError(f"model_dim {self.model_dim} must be even and a multiple of heads {heads}.")
+
+    def heads_of(self, stack: Stack) -> int:
+        return self.heads if stack == "encoder" or self.decoder_heads is None else self.decoder_heads
+
+    def ffn_dim_of(self, stack: Stack) -> int:
+        return self.ffn_dim if stack == "encoder" or self.decoder_ffn_dim is None else self.decoder_ffn_dim
+
+
+LATER = ("decoder_ffn_dim", "decoder_heads")
+"""Fields that earlier versions do not know: documents have them where they differ from the default."""
+
+
+def architecture_document(config: ModelConfig) -> dict[str, Any]:
+    """What base.json and pack.json say of an architecture."""
+    plain = to_mapping(ModelConfig())
+    return {key: value for key, value in to_mapping(config).items() if key not in LATER or value != plain[key]}
 
 
 SIZES: dict[str, dict[str, Any]] = {

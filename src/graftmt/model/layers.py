@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graftmt.model.architecture import ModelConfig
+from graftmt.model.architecture import ModelConfig, Stack
 from graftmt.model.attention import Attention, PackedMemory, Packing, SelfAttentionCache, SlotCache
 from graftmt.model.dropout import Dropout
 from graftmt.model.known_parts import known_part
@@ -47,13 +48,15 @@ def linear_map(weight: Tensor, bias: Tensor | None) -> nn.Linear:
 class _Layer(nn.Module):
     """What both kinds of layer share: where the norm stands, and dropout before each residual sum."""
 
+    stack: ClassVar[Stack] = "encoder"
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pre_norm = config.norm == "pre"
         self.dropout = Dropout(0.0)
-        self.self_attention = Attention(config.model_dim, config.heads)
+        self.self_attention = Attention(config.model_dim, config.heads_of(self.stack))
         self.self_norm = nn.LayerNorm(config.model_dim, eps=config.norm_epsilon)
-        self.ffn = FeedForward(config.model_dim, config.ffn_dim, config.activation)
+        self.ffn = FeedForward(config.model_dim, config.ffn_dim_of(self.stack), config.activation)
         self.ffn_norm = nn.LayerNorm(config.model_dim, eps=config.norm_epsilon)
 
     def before(self, x: Tensor, norm: nn.LayerNorm) -> Tensor:
@@ -88,9 +91,11 @@ class LayerCache:
 
 @known_part
 class DecoderLayer(_Layer):
+    stack = "decoder"
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.cross_attention = Attention(config.model_dim, config.heads)
+        self.cross_attention = Attention(config.model_dim, config.heads_of("decoder"))
         self.cross_norm = nn.LayerNorm(config.model_dim, eps=config.norm_epsilon)
 
     def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | PackedMemory | None) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graftmt.errors import ConfigError
-from graftmt.model.architecture import ModelConfig
+from graftmt.model.architecture import ModelConfig, Stack
 from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAttentionCache
 from graftmt.model.dropout import Dropout
 from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
@@ -192,15 +192,15 @@ class Transformer(nn.Module):
 
     def hidden_of_packed(self, source: PackedTokens, target: PackedTokens) -> Tensor:
         """The decoder's hidden states (1, Nt, D) for sentences without padding, one after the other on both sides."""
-        queries = self._packing(source, source)
-        own = self._packing(target, target, causal=True)
-        across = self._packing(target, source)
+        queries = self._packing(source, source, "encoder")
+        own = self._packing(target, target, "decoder", causal=True)
+        across = self._packing(target, source, "decoder")
         memory = self.encoder(self._embed_packed(self.source_embedding, source), queries)
         return self.decoder(self._embed_packed(self.target_embedding, target), memory, PackedMemory(own, across))  # type: ignore[no-any-return]
 
-    def _packing(self, queries: PackedTokens, keys: PackedTokens, causal: bool = False) -> Packing:
+    def _packing(self, queries: PackedTokens, keys: PackedTokens, stack: Stack, causal: bool = False) -> Packing:
         places = queries.starts, keys.starts, len(queries.ids), len(keys.ids)
-        fits = fits_tiles(queries.ids.device, self.config.model_dim // self.config.heads)
+        fits = fits_tiles(queries.ids.device, self.config.model_dim // self.config.heads_of(stack))
         tiles = tiles_of(*places, causal=causal) if fits else None
         return Packing(queries.starts, keys.starts, queries.longest, keys.longest, tiles)
 

@@ -7,7 +7,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +114,13 @@ def open_pack(path: Path) -> Iterator[PackFiles]:
             raise CheckpointError(f"{path} is damaged ({error}). {AGAIN}") from None
         except OSError as error:
             raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def write_archive(path: Path, files: Mapping[str, bytes]) -> None:
+    """The same files give the same archive, at any time."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
 
 
 def is_pack(path: Path) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -19,12 +18,12 @@ from torch import nn
 
 from graftmt import places
 from graftmt.base import check_fingerprint, named_dtype
-from graftmt.configuration import from_mapping, to_mapping
+from graftmt.configuration import from_mapping
 from graftmt.documents import LARGEST_DOCUMENT, LONGEST_MESSAGE, check_fields, parse_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_file, atomic_folder
-from graftmt.model import ModelConfig
-from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, TENSORS, open_pack
+from graftmt.model import ModelConfig, architecture_document
+from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, TENSORS, open_pack, write_archive
 from graftmt.packs.card import PackCard, pack_card
 from graftmt.packs.component import SCOPED, Side
 from graftmt.packs.notation import UnknownComponentError
@@ -102,7 +101,7 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
         "parameters": pack.size,
         "bytes": len(data) + sum(map(len, text_files.values())),
         "dtype": dtype,
-        "architecture": to_mapping(config),
+        "architecture": architecture_document(config),
         **({"packages": packages} if (packages := packages_of(pack.recipe)) else {}),
         "card": {key: value for key, value in pack.card.items() if key not in scope},
     }
@@ -114,10 +113,8 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
     }
     _parse_document(path, files[DOCUMENT])  # what could not be read again is not written
     if path.suffix == ARCHIVE:
-        with atomic_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-            for name, content in files.items():
-                # A fixed time: the same pack gives the same archive.
-                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
+        with atomic_file(path) as temporary:
+            write_archive(temporary, files)
     else:
         with atomic_folder(path) as folder:
             for name, content in files.items():

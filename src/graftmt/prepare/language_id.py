@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import sqrt
@@ -211,3 +211,11 @@ def _detector(languages: tuple[str, ...] = ()) -> Any:
     if len(known) > 1:
         detector.set_languages(known)
     return detector
+
+
+def language_detector(codes: Iterable[str] = ()) -> Any:
+    """The detector, choosing among these of its codes or all that it knows; None where it is not installed."""
+    try:
+        return _detector(tuple(sorted(codes)))
+    except ImportError:
+        return None

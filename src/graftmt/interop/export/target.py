@@ -1,4 +1,4 @@
-"""What a format to export to is: the base class of all targets, and the request that they answer. Layer 5."""
+"""What a format to export to is: the base class of all targets, and the job that they are given. Layer 5."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from graftmt.interop.export.plain_model import PlainModel
 from graftmt.packs import Composition
@@ -18,9 +18,10 @@ class Sentences:
 
     source: str
     target: str
-    source_prefix: tuple[int, ...]
-    source_suffix: tuple[int, ...]
-    decoder_prefix: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    decoder: tuple[int, ...]
+    """What the decoder starts from."""
 
     @property
     def name(self) -> str:
@@ -29,14 +30,16 @@ class Sentences:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A model, and the directions for which it is exported."""
+    """A model, the directions that it is exported for, and what is known of it."""
 
     composition: Composition
     model: PlainModel
     directions: tuple[Sentences, ...]
     quantization: str
-    description: Mapping[str, str]
-    """For the card: base, packs, licences …"""
+    provenance: Mapping[str, Any]
+    """Fingerprints of base and packs, recipes; plain JSON."""
+    example: str
+    """A line in the first direction's source language."""
 
 
 class ExportTarget(ABC):
@@ -52,9 +55,13 @@ class ExportTarget(ABC):
     """Whether a folder holds one direction only."""
 
     @abstractmethod
-    def problems(self, job: Job) -> Sequence[str]:
-        """Why this format cannot hold a model, each reason with what to do instead; none where it can."""
+    def problem(self, job: Job) -> str:
+        """Why this format cannot hold a model, and what to do instead; "" where it can."""
 
     @abstractmethod
-    def write(self, job: Job, folder: Path) -> None:
-        """All files of the exported folder, which is new and empty."""
+    def write(self, job: Job, folder: Path) -> Mapping[str, Any]:
+        """The model's files, in a folder that is new and empty; returns what export.json says besides."""
+
+    @abstractmethod
+    def usage(self, job: Job, about: Mapping[str, Any]) -> Sequence[str]:
+        """Markdown lines of README.md: how the model is loaded, with which packages."""

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from graftmt.errors import DataError
-from graftmt.text.foreign.foreign_text import ForeignText, read_table
 from graftmt.text.foreign.row_table import FILE as ROWS
+from graftmt.text.foreign.subword_text import ForeignText, read_table
 from graftmt.text.kinds import TextKind
 from graftmt.text.languages import is_language_name
 from graftmt.text.protocol import BOUNDARY

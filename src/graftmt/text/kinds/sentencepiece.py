@@ -11,9 +11,9 @@ from typing import Any
 import sentencepiece
 
 from graftmt.errors import DataError
-from graftmt.text.foreign.foreign_text import ForeignText, read_table
 from graftmt.text.foreign.model_file import LARGEST_MODEL, check_model
 from graftmt.text.foreign.row_table import FILE as ROWS
+from graftmt.text.foreign.subword_text import ForeignText, read_table
 from graftmt.text.kinds import TextKind
 from graftmt.text.protocol import BOUNDARY
 

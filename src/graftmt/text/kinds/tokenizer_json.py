@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graftmt.errors import DataError
-from graftmt.text.foreign.foreign_text import ForeignText, read_table
 from graftmt.text.foreign.library_file import parse_library_file
 from graftmt.text.foreign.row_table import FILE as ROWS
+from graftmt.text.foreign.subword_text import ForeignText, read_table
 from graftmt.text.kinds import TextKind
 from graftmt.text.protocol import BOUNDARY
 

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from graftmt.documents import check_fields
 from graftmt.errors import DataError
-from graftmt.text.foreign.foreign_text import ForeignText, read_again
+from graftmt.text.foreign.subword_text import ForeignText, read_again
 from graftmt.text.kinds import TextKind, text_kind
 from graftmt.text.layout import SIDES, Layout, Side
 from graftmt.text.protocol import text_fingerprint

@@ -5,6 +5,7 @@ A serial adapter becomes a layer whose attention has weights of zero: in a pre-n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,15 @@ from graftmt.errors import ExportError
 from graftmt.interop.export.components import check_components
 from graftmt.interop.export.plain_model import PlainModel, plain_model
 from graftmt.interop.export.row_names import row_names
+from graftmt.interop.export.target import ExportTarget, Job
+from graftmt.interop.export.text_files import (
+    copy_standalone,
+    directions_in_tokens,
+    names_of_rows,
+    requirements,
+    text_problem,
+    write_texts,
+)
 from graftmt.model.plain_layers import AttentionPart, PlainLayer
 from graftmt.packs import Composition
 from graftmt.text.protocol import decoder_start
@@ -27,13 +37,53 @@ LONGEST = 1056
 """Positions in the table: those of the longest line that graftmt translates, its codes, and some more."""
 
 
-def write_model(composition: Composition, folder: Path, quantization: str = "float32") -> None:
+class CTranslate2(ExportTarget):
+    name = "ctranslate2"
+    title = "CTranslate2"
+    quantizations = QUANTIZATIONS
+
+    def problem(self, job: Job) -> str:
+        return problem_of(job.model) or text_problem(job)
+
+    def write(self, job: Job, folder: Path) -> dict[str, Any]:
+        write_model(job.composition, folder, job.quantization, model=job.model)
+        copy_standalone("ctranslate2_translate.py", folder / "translate.py")
+        names = names_of_rows(job)
+        never = [names["target"][row] for row in job.composition.codec.forbidden]
+        return {"directions": directions_in_tokens(job, names), "never": never, "texts": write_texts(job, folder)}
+
+    def usage(self, job: Job, about: Mapping[str, Any]) -> list[str]:
+        first = job.directions[0]
+        return [
+            "## How to use it",
+            "",
+            f"    pip install ctranslate2 {' '.join(requirements(job))}",
+            f"    python translate.py {first.source} {first.target} < input.txt > output.txt",
+            "",
+            "`translate.py` is 80 lines that use CTranslate2's own Python package; in a program:",
+            "",
+            "```python",
+            "from translate import Translator",
+            "",
+            'translator = Translator(".", device="cpu", compute_type="default")',
+            f'translator.translate([{job.example!r}], "{first.source}", "{first.target}")',
+            "```",
+            "",
+            "`compute_type` may be another one than that of the stored weights, such as `int8`. CTranslate2 divides scores by "
+            "lengths in its own way: translations can differ from graftmt's where two are about equally good.",
+        ]
+
+
+def write_model(
+    composition: Composition, folder: Path, quantization: str = "float32", *, model: PlainModel | None = None
+) -> None:
     """Writes model.bin, config.json and the vocabularies of a composition, made with `fold=True`, to a folder that exists.
 
     The tokens of the vocabularies are `row_names` of the two matrices, in the order of their rows.
     """
-    check_components(composition)
-    model = plain_model(composition.model)
+    if model is None:
+        check_components(composition)
+        model = plain_model(composition.model)
     if problem := problem_of(model):
         raise ExportError(f"CTranslate2 cannot hold this model: {problem}")
     spec = model_spec(model)
@@ -108,15 +158,15 @@ def _projection(model: PlainModel) -> tuple[Tensor, Tensor | None]:
 
 def _layer(layer: PlainLayer, heads: int, specs: Any, *, decodes: bool) -> Any:
     kind = specs.TransformerDecoderLayerSpec if decodes else specs.TransformerEncoderLayerSpec
-    options = {"with_encoder_attention": layer.cross_attention is not None} if decodes else {}
+    spec = kind(head_dim=1) if layer.is_ffn_alone else kind()
     if layer.self_attention is None:
-        spec = kind(**options, head_dim=1)
-        _set_nothing(spec.self_attention, heads, layer.up.in_features)
+        _set_nothing(spec.self_attention, heads, layer.up.in_features, together=3)
     else:
-        spec = kind(**options)
         _set_attention(spec.self_attention, layer.self_attention, together=3)
     if layer.cross_attention is not None:
         _set_attention(spec.attention, layer.cross_attention, together=1)
+    elif decodes:  # a layer without one would do, but then CTranslate2 fails as soon as one line of a batch is finished
+        _set_nothing(spec.attention, heads, layer.up.in_features, together=1)
     _set_norm(spec.ffn.layer_norm, layer.ffn_norm)
     _set_linear(spec.ffn.linear_0, layer.up)
     _set_linear(spec.ffn.linear_1, layer.down)
@@ -133,10 +183,11 @@ def _set_attention(spec: Any, part: AttentionPart, *, together: int) -> None:
     _set_norm(spec.layer_norm, part.norm)
 
 
-def _set_nothing(spec: Any, heads: int, width: int) -> None:
+def _set_nothing(spec: Any, heads: int, width: int, *, together: int) -> None:
     """An attention of one dimension a head that gives zero."""
-    spec.linear[0].weight = np.zeros((3 * heads, width), dtype=np.float32)
-    spec.linear[1].weight = np.zeros((width, heads), dtype=np.float32)
+    for linear, count in zip(spec.linear, [count for count in (together, 3 - together) if count], strict=False):
+        linear.weight = np.zeros((count * heads, width), dtype=np.float32)
+    spec.linear[-1].weight = np.zeros((width, heads), dtype=np.float32)
     spec.layer_norm.gamma, spec.layer_norm.beta = np.ones(width, dtype=np.float32), np.zeros(width, dtype=np.float32)
 
 

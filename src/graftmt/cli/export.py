@@ -1,0 +1,62 @@
+"""`graftmt export`: a base with packs as a model of another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graftmt.cli.common import AsJson, BaseFolder, Packs, Quiet, items, json_text, parse_packs, tell
+
+
+def export(
+    base: BaseFolder,
+    source: Annotated[str, typer.Option("--source", "-s", help="Languages of the input, such as el; several with commas.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Languages of the output, such as uk; several with commas.")],
+    to: Annotated[str, typer.Option("--to", help="ctranslate2 or hugging-face.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New folder for the exported model.")],
+    packs: Packs = None,
+    quantization: Annotated[
+        str | None,
+        typer.Option(
+            "--quantization",
+            help="Type of the stored weights: float32 (default), float16, bfloat16; for CTranslate2 also int8, int8_float32.",
+        ),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a base with its packs as a model for CTranslate2 or Hugging Face, which then translates without graftmt.
+
+    LoRA and parallel adapters are folded into the weights; a serial adapter becomes a layer without attention. In float32 the
+    exported model gives the same log-probabilities as graftmt. What a format cannot hold is refused, with the reason and
+    what to use instead. Nothing is written then.
+
+    The folder has a page (README.md) that shows how to load it, and a small Python file that translates.
+
+    Several languages make several directions. Those with the same packs share one CTranslate2 folder; otherwise each gets a
+    folder of its own in OUTPUT.
+
+    Examples:
+
+    graftmt export -b runs/demo/base -p runs/demo/packs/el-source,runs/demo/packs/uk-target -s el -t uk --to ctranslate2
+    -o el-uk --quantization int8
+
+    graftmt export -b BASE -s en -t fr,de --to ctranslate2 -o from-english
+    """
+    from graftmt.data import Direction
+    from graftmt.interop.export.exporting import export as write
+    from graftmt.translator import Translator
+
+    translator = Translator(base, parse_packs(packs))
+    pairs = [(one, other) for one in items(source) for other in items(target)]
+    several = len(pairs) > 1
+    directions = [Direction(one, other) for one, other in pairs if not (several and one == other)]
+    written = write(translator, directions, output, to=to, quantization=quantization)
+    if as_json:
+        facts = [{"folder": str(one.folder), "directions": list(one.directions), "bytes": one.bytes} for one in written]
+        print(json_text({"to": to, "exported": facts}))
+    elif not quiet:
+        for one in written:
+            tell(f"{one.folder}: {', '.join(one.directions)}, {one.bytes / 2**20:,.1f} MB; see {one.folder}/README.md")

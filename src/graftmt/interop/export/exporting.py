@@ -1,0 +1,141 @@
+"""`graftmt export`: directions of a translator as folders for other programs. Layer 5.
+
+Directions that have the same packs have the same model, and share a folder if the format allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graftmt.data import Direction
+from graftmt.errors import ConfigError, ExportError, nearest
+from graftmt.files import atomic_folder, write_json, write_text
+from graftmt.interop.export.components import check_components
+from graftmt.interop.export.pages import page
+from graftmt.interop.export.plain_model import plain_model
+from graftmt.interop.export.registry import export_target
+from graftmt.interop.export.target import ExportTarget, Job, Sentences
+from graftmt.packs import Composition
+from graftmt.places import EXPORT, EXPORT_DOCUMENT, check_place
+from graftmt.translator import Translator
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """A folder that was written."""
+
+    folder: Path
+    directions: tuple[str, ...]
+    bytes: int
+
+
+def export(
+    translator: Translator,
+    directions: Sequence[Direction],
+    folder: str | Path,
+    *,
+    to: str = "ctranslate2",
+    quantization: str | None = None,
+) -> list[Exported]:
+    """Writes the models of these directions: into `folder` if one holds them all, else into a folder there for each.
+
+    Everything is checked before anything is written, and each folder is written whole or not at all.
+    """
+    target, folder = export_target(to), Path(folder)
+    quantization = _quantization(target, quantization)
+    groups = _groups(translator, directions, target)
+    places = [folder] if len(groups) == 1 else [folder / "+".join(map(str, group)) for _, group in groups]
+    jobs = []
+    for (composition, group), place in zip(groups, places, strict=True):
+        check_place(place, EXPORT)
+        job = _job(translator, composition, group, quantization)
+        if problem := target.problem(job):
+            raise ExportError(f"{target.title} cannot hold the model of {', '.join(map(str, group))}: {problem}")
+        jobs.append((job, place))
+    return [_write(target, job, place) for job, place in jobs]
+
+
+def _quantization(target: ExportTarget, name: str | None) -> str:
+    if name is None:
+        return target.quantizations[0]
+    if name not in target.quantizations:
+        known = ", ".join(target.quantizations)
+        raise ConfigError(f"{target.title} stores no {name!r}{nearest(name, target.quantizations) or '.'} It has: {known}.")
+    return name
+
+
+def _groups(
+    translator: Translator, directions: Sequence[Direction], target: ExportTarget
+) -> list[tuple[Composition, list[Direction]]]:
+    """Directions by model."""
+    found: dict[object, tuple[Composition, list[Direction]]] = {}
+    for direction in dict.fromkeys(directions):
+        composition = translator.composition(direction.source, direction.target)
+        key = (id(composition), direction) if target.one_direction else id(composition)
+        found.setdefault(key, (composition, []))[1].append(direction)
+    if not found:
+        raise ConfigError("no direction to export: source and target must be two languages.")
+    return list(found.values())
+
+
+def _job(translator: Translator, composition: Composition, group: Sequence[Direction], quantization: str) -> Job:
+    check_components(composition)
+    codec = composition.codec
+    sentences = [
+        Sentences(
+            source=one.source,
+            target=one.target,
+            before=tuple(codec.source_prefix(one.source, one.target)),
+            after=tuple(codec.source_suffix(one.source, one.target)),
+            decoder=tuple(codec.decoder_prefix(one.target)),
+        )
+        for one in group
+    ]
+    return Job(
+        composition=composition,
+        model=plain_model(composition.model),
+        directions=tuple(sentences),
+        quantization=quantization,
+        provenance=_provenance(translator, composition),
+        example=_example(composition, group[0]),
+    )
+
+
+def _provenance(translator: Translator, composition: Composition) -> dict[str, Any]:
+    packs = [pack for pack in (composition.source, composition.target) if pack is not None]
+    facts = [
+        {"languages": list(pack.languages), "side": pack.side, "recipe": str(pack.recipe), "fingerprint": pack.fingerprint}
+        for pack in packs
+    ]
+    return {"base": translator.base.fingerprint, "packs": facts}
+
+
+def _example(composition: Composition, direction: Direction) -> str:
+    """A line of the source language that a card has, or one that most vocabularies can write."""
+    for pack in (composition.source, composition.target):
+        for sample in (pack.card.get("samples") or []) if pack is not None else []:
+            if isinstance(sample, dict) and str(sample.get("direction", "")).startswith(f"{direction.source}-"):
+                return str(sample.get("source", ""))
+    return "2024"
+
+
+def _write(target: ExportTarget, job: Job, folder: Path) -> Exported:
+    with atomic_folder(folder) as place:
+        about = {
+            "kind": "export",
+            "format": FORMAT,
+            "to": target.name,
+            "quantization": job.quantization,
+            **job.provenance,
+            **target.write(job, place),
+        }
+        write_text(place / "README.md", page(target, job, about))
+        about["files"] = sorted([EXPORT_DOCUMENT, *(path.name for path in place.iterdir())])
+        write_json(place / EXPORT_DOCUMENT, about)
+        size = sum(path.stat().st_size for path in place.iterdir())
+    return Exported(folder=folder, directions=tuple(one.name for one in job.directions), bytes=size)

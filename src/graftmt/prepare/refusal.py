@@ -1,0 +1,45 @@
+"""Text that is out of step stops the work, unless it is forced: each language of a corpus against one of them. Layer 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graftmt.errors import DataError
+from graftmt.prepare.misalignment import Alignment, check_alignment
+from graftmt.prepare.source import Source
+from graftmt.progress import say
+
+WAY_OUT = {
+    "shifted": "Put the missing line back, or take the extra one out, in that language's file",
+    "unrelated": "Give both files as they came, in one order",
+    "exchanged": "Give each text its own language's name",
+    "same language": "Give the right file for each language",
+}
+
+
+def check_source(source: Source, reference: str, others: Sequence[str] | None = None) -> list[Alignment]:
+    """Each of the other languages, all unless named, with the reference."""
+    languages = source.languages
+    place = languages.index(reference)
+    chosen = [name for name in languages if name != reference and (others is None or name in others)]
+    return [check_alignment(_pairs(source, languages.index(name), place), (name, reference)) for name in chosen]
+
+
+def _pairs(source: Source, first: int, second: int) -> Iterable[tuple[str, str]]:
+    for line in source:
+        yield line[first], line[second]
+
+
+def refuse(found: Iterable[Alignment], where: str, *, force: bool) -> None:
+    """An error about text that should not be used; with `force`, and where little of it is out of step, a warning."""
+    bad = [alignment for alignment in found if alignment.is_bad]
+    if bad and not force:
+        worst = max(bad, key=lambda alignment: alignment.share)
+        said = "; ".join(str(alignment) for alignment in bad[:3])
+        advice = WAY_OUT.get(worst.kind, "")
+        raise DataError(f"{where} is not aligned: {said}. {advice}. To use it as it is: --force.")
+    for alignment in found:
+        if alignment.stretches:
+            say(f"warning: {where}: {alignment}. {WAY_OUT.get(alignment.kind, '')}.")
+        elif alignment.kind == "too little" and alignment.pairs:
+            say(f"note: {where}: {alignment}.")
