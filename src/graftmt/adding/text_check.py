@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,12 @@ from graftmt.prepare.misalignment import Alignment
 from graftmt.prepare.output_folder import corpus_source
 from graftmt.prepare.refusal import check_source, refuse
 
-Say = Callable[[str], None]
-
 
 @dataclass
 class TextCheck:
     """Asked about each split; remembers what it was asked, for both sides of a language are trained on the same text."""
 
     force: bool = False
-    say: Say = print
     found: dict[tuple[Path, ...], list[Alignment]] = field(default_factory=dict)
 
     def __call__(self, corpus: Corpus, new: Sequence[str], partners: Sequence[str]) -> None:
@@ -33,7 +30,7 @@ class TextCheck:
             there = [language for language in new if language in part.files]
             alignments = [one for partner in partners if partner in part.files for one in check_source(source, partner, there)]
             self.found[key] = alignments
-            refuse(alignments, name, force=self.force, say=self.say)
+            refuse(alignments, name, force=self.force)
 
     def to_list(self) -> list[dict[str, Any]]:
         return [{"text": str(key[0]), **alignment.to_dict()} for key, every in self.found.items() for alignment in every]
