@@ -90,7 +90,7 @@ def test_a_translation_memory_whatever_its_codes(text: Open) -> None:
     pytest.importorskip("langcodes")
     for english, catalan in (("en", "ca"), ("en-US", "ca-ES"), ("EN", "CA")):
         assert lines(text(memory(f"{english}.tmx", english, catalan))) == BOTH
-    with pytest.raises(LanguageError, match="de.*expected ca"):
+    with pytest.raises(LanguageError, match=r"de.*expected ca"):
         text(memory("other.tmx", "en", "de"))
 
 

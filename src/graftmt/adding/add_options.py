@@ -78,8 +78,6 @@ class AddOptions:
     """Start over; an earlier run is moved aside"""
     dry_run: bool = option("--dry-run", group=_RUN, default=False)
     """Examine the text and estimate; train nothing"""
-    quiet: bool = option("--quiet", "-q", group=_RUN, default=False)
-    """Print the result only"""
 
     def __post_init__(self) -> None:
         check_language_names(self.languages, "the languages to add")

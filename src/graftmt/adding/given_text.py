@@ -45,8 +45,8 @@ def open_text(
 ) -> Corpus:
     """The corpus that these arguments come to; `pieces_of` says what it was made of."""
     groups = _groups(arguments, split, known)
-    if len(groups) == 1 and isinstance(groups[0], tuple):
-        return open_split(groups[0], split, known, new)
+    if not groups or (len(groups) == 1 and isinstance(groups[0], tuple)):
+        return open_split(arguments, split, known, new)
     asked = () if partners is None or tuple(partners) == ("all",) else tuple(partners)
     wanted = Wanted(new=tuple(new), partners=asked, known=tuple(name for name in known if name not in new))
     folder = default_cache_folder() / f"text-{_digest(groups, split, wanted)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,12 @@ from graftmt.adding.given_text import piece_lines
 from graftmt.data import Corpus
 from graftmt.prepare.refusal import check_source, refuse
 
-Say = Callable[[str], None]
-
 
 @dataclass
 class TextCheck:
     """Asked about each split; remembers what it was asked, for both sides of a language are trained on the same text."""
 
     force: bool = False
-    say: Say = print
     found: dict[tuple[Path, ...], list[dict[str, Any]]] = field(default_factory=dict)
 
     def __call__(self, corpus: Corpus, new: Sequence[str], partners: Sequence[str]) -> None:
@@ -37,7 +34,7 @@ class TextCheck:
                 for one in check_source(source, partner, there)
             ]
             found += [{"text": piece.name, **one.to_dict()} for one in alignments]
-            refuse(alignments, piece.name, force=self.force, say=self.say)
+            refuse(alignments, piece.name, force=self.force)
 
     def to_list(self) -> list[dict[str, Any]]:
         return [entry for entries in self.found.values() for entry in entries]
