@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,10 @@ class AddResult:
     def _text_lines(self) -> list[str]:
         rows = self.examination.rows()
         width = max(len(name) for name, _ in rows)
-        lines = ["The text:", *(f"  {name:<{width}}  {value}" for name, value in rows)]
+        lines = [
+            f"From {piece.name}: {piece.lines:,} lines{'; ' * bool(piece.note)}{piece.note}" for piece in self.corpus.pieces
+        ]
+        lines += ["The text:", *(f"  {name:<{width}}  {value}" for name, value in rows)]
         return lines + [f"warning: {warning}" for warning in self.examination.warnings]
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,6 +74,7 @@ class AddResult:
             "few_lines": list(self.corpus.few),
             "augmentation": self.corpus.augmentation,
             "held_out": self.corpus.held_out,
+            "pieces": [asdict(piece) for piece in self.corpus.pieces],
             "text": self.examination.to_dict(),
             "alignment": self.alignment,
             "planned": self.planned.to_dict() if self.planned else None,

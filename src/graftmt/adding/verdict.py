@@ -90,7 +90,6 @@ def judge(
     lines: int = 200,
     beam: int = 5,
     others: int = OTHERS,
-    quiet: bool = False,
 ) -> Verdict | None:
     """Translates held-out text in every trained direction and in some others, `lines` lines in each.
 
@@ -110,7 +109,7 @@ def judge(
         return None
     options = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(base.model.device.type))
     pivot = next((name for name in many if name in base.languages), None)
-    with progress("judging", 0, quiet=quiet) as report:
+    with progress("judging", 0) as report:
         found = evaluate_directions(
             translator, corpus, [*trained, *watched], pairs=lines, options=options, on_batch=lambda n: report.update(n, "lines")
         )

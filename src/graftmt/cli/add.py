@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graftmt.adding.add_options import AddOptions
-from graftmt.cli.common import AsJson, json_text, plain, show_samples, speaker, stoppable, tell
+from graftmt.cli.common import AsJson, Quiet, json_text, plain, show_samples, stoppable, tell
 from graftmt.cli.declared import takes
+from graftmt.progress import silence
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @takes(AddOptions)
-def add(options: AddOptions, as_json: AsJson = False) -> None:
+def add(options: AddOptions, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """Add a language to a base: train a small pack on its parallel text.
     The base does not change by one bit. The command examines the text,
     estimates the time, trains, and gives a verdict. Rerun it to resume.
@@ -35,10 +37,12 @@ def add(options: AddOptions, as_json: AsJson = False) -> None:
     from graftmt.training.distribution import processes
 
     results: list[AddResult] = []
-    with processes(choose_device(options.device)) as team:
-        say = speaker(options.quiet or not team.first)
+    with ExitStack() as context:
+        team = context.enter_context(processes(choose_device(options.device)))
+        if not team.first:
+            context.enter_context(silence())
         with stoppable(as_json=as_json):
-            results.extend(add_with(options, say))
+            results.extend(add_with(options))
     if not team.first:
         return
     if as_json:

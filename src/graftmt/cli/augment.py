@@ -21,7 +21,6 @@ from graftmt.cli.common import (
     json_text,
     parse_packs,
     plain,
-    speaker,
     stoppable,
 )
 
@@ -131,10 +130,9 @@ def augment(
         engine=Engine(name=engine, address=ray_address, workers=workers, gpu=engine == "ray" and device.startswith("cuda")),
         minutes=minutes,
         fresh=fresh,
-        quiet=quiet,
     )
     with stoppable(as_json=as_json, made="folder"):
-        result = run(options, speaker(quiet))
+        result = run(options)
     if as_json:
         print(json_text(result.to_dict()))
     else:

@@ -123,7 +123,6 @@ def tokenize_corpus(
     folder: Path | None = None,
     *,
     processes: int | None = None,
-    quiet: bool = False,
 ) -> TokenizedCorpus:
     """Tokenises what is not in the cache yet, languages in parallel, and opens all of it.
 
@@ -144,7 +143,7 @@ def tokenize_corpus(
     # Files of the same content share an entry, which is made once.
     missing = list({entry: language for language, entry in entries.items() if language not in texts}.values())
     if missing:
-        with writable_cache(folder), progress(f"tokenising {corpus.split}", len(missing), quiet=quiet) as report:
+        with writable_cache(folder), progress(f"tokenising {corpus.split}", len(missing)) as report:
             for problem in damaged.values():
                 report.message(f"{problem} It is made again.")
             jobs = [(str(corpus.files[one]), str(entries[one]), tokenizers[one], one in damaged) for one in missing]

@@ -77,6 +77,10 @@ class PackAnswer(BaseModel):
     card: dict[str, Any]
 
 
+class VersionAnswer(BaseModel):
+    version: int
+
+
 class PackProblem(BaseModel):
     file: str
     problem: str
