@@ -61,7 +61,7 @@ def test_text_made_to_be_slow_is_not() -> None:
 
 
 def messy_table(path: Path) -> None:
-    """A TSV as people have it: some lines encoded twice, some with HTML, some with a placeholder or an address that got lost."""
+    """A TSV as people have it: lines encoded twice, with HTML, without the placeholder or the address of the other side."""
     rows = []
     for number in range(400):
         english = f"Open the file number {number} and close the window that will stay open afterwards"
