@@ -14,11 +14,11 @@ from itertools import islice
 from pathlib import Path
 
 from graftmt.data import Corpus
-from graftmt.data.cache import default_cache_folder
 from graftmt.data.corpus import find_files
 from graftmt.data.training_text import in_order, open_split
 from graftmt.errors import DataError, GraftError
 from graftmt.files import read_json
+from graftmt.known_files import default_cache_folder
 from graftmt.prepare.output_folder import corpus_source
 from graftmt.prepare.readers.any_format import Found, Wanted, files_of, is_readable, read_any
 from graftmt.prepare.readers.combination import concatenate

@@ -1,7 +1,7 @@
 """Whether a pack can be used: excellent, usable, poor or unusable, why, and what would make it better. Layer 6.
 
-The score is chrF in the trained directions, on held-out text. It is compared with what the base itself reaches on the same text in
-its own directions, and with the source left as it is.
+The score is chrF in the trained directions, on held-out text. It is compared with what the base itself reaches on the same text
+in its own directions, and with the source left as it is.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SIZE_CURVES: dict[Side, tuple[tuple[int, float], ...]] = {
     "source": ((1_000, 45.7), (10_000, 58.3), (77_805, 63.1)),
     "target": ((1_000, 33.4), (10_000, 57.7), (77_825, 63.0)),
 }
-"""Line pairs and chrF with English, measured on Greek software documentation: docs/results/docs-reading.md, Size of the text, and
-Table 3 (27). Between them by the logarithm of the size."""
+"""Line pairs and chrF with English, measured on Greek software documentation: docs/results/docs-reading.md, "Size of the text",
+and Table 3 (27). Between them by the logarithm of the size."""
 CURVE_SOURCE = "measured on Greek documentation, docs/results/docs-reading.md"
 
 
