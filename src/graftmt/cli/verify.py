@@ -47,6 +47,10 @@ def verify(
             (f"{result.lines} translations in {', '.join(result.directions)} are bit-identical", result.outputs_identical),
         ):
             tell(f"{'yes' if fine else 'NO '}  {what}")
+        if result.made_up and corpus is not None:
+            tell(
+                f"lines in {', '.join(result.made_up)} were made up from the base's vocabulary, for {corpus} has no {split} text in them"
+            )
         tell(f"packs: {', '.join(result.packs) or 'none'}; used in between: {', '.join(result.pack_directions) or 'nothing'}")
         print("The base is unchanged, bit for bit." if result.base_unchanged else "The base has CHANGED.")
     if not result.base_unchanged:
