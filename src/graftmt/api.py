@@ -141,9 +141,11 @@ def import_model(source: str | Path, output: str | Path, **options: Any) -> Base
     """
     from graftmt.interop.importing.import_options import ImportOptions
     from graftmt.interop.importing.importing import import_base
+    from graftmt.progress import silence
 
-    given = {"quiet": True, **options, "source": str(source), "output": Path(output)}
-    return import_base(from_mapping(ImportOptions, given)).base
+    given = {**options, "source": str(source), "output": Path(output)}
+    with silence():
+        return import_base(from_mapping(ImportOptions, given)).base
 
 
 def evaluate(
