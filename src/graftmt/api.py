@@ -141,11 +141,9 @@ def import_model(source: str | Path, output: str | Path, **options: Any) -> Base
     """
     from graftmt.interop.importing.import_options import ImportOptions
     from graftmt.interop.importing.importing import import_base
-    from graftmt.progress import silence
 
     given = {**options, "source": str(source), "output": Path(output)}
-    with silence():
-        return import_base(from_mapping(ImportOptions, given)).base
+    return import_base(from_mapping(ImportOptions, given)).base
 
 
 def evaluate(
