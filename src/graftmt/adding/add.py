@@ -26,7 +26,8 @@ from graftmt.training import train_pack
 from graftmt.training.checkpoints import way_out
 from graftmt.training.distribution import processes
 from graftmt.training.journal import OnStep
-from graftmt.training.pack_preparation import PackJob, pack_subwords, prepare_pack, resolved_recipe
+from graftmt.training.pack_job import PackJob
+from graftmt.training.pack_preparation import pack_subwords, prepare_pack, resolved_recipe
 from graftmt.training.stopping import Stopped
 
 WAY_OUT = "use another folder (--run FOLDER), or --fresh to start over; the earlier run is then kept beside the new one"
