@@ -114,6 +114,7 @@ def _continued(parent: Pack) -> Pack:
     facts = {"fingerprint": parent.fingerprint, "version": parent.card.get("version", 1), "scores": parent.card.get("scores")}
     card = {"parent": facts, "version": facts["version"] + 1}
     card |= {"partners": list(parent.partners), "few": list(parent.few)}
+    card |= {key: parent.card[key] for key in ("licence", "author") if key in parent.card}
     say(f"going on from the pack {parent.fingerprint[:16]}")
     return replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
 

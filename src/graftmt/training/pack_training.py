@@ -11,6 +11,7 @@ from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
 from graftmt.packs.component import SCOPED
+from graftmt.packs.provenance import provenance
 from graftmt.packs.storage import check_place
 from graftmt.progress import say
 from graftmt.training.journal import OnStep
@@ -60,7 +61,7 @@ def train_pack(
         whole = ({*pack.partners} - {*pack.few}) | ({*config.data.partners} - {*config.data.few})
         pack.partners = tuple(dict.fromkeys([*pack.partners, *config.data.partners]))  # also those of a pack gone on with
         pack.few = tuple(name for name in pack.partners if name not in whole)
-        pack.card |= training_facts(config, state)
+        pack.card |= provenance(base, config.languages) | training_facts(config, state)
         pack.card |= {"partners": list(pack.partners), "few": list(pack.few)}
         if pack.recipe.scoped and state.best_score is not None and not state.best_step:
             pack.card["scoped"] = "left out: no gain in validation"
