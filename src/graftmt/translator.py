@@ -359,6 +359,7 @@ def translate_encoded(
         end=codec.end_id,
         forbidden=codec.forbidden,
         on_batch=on_batch,
+        keep=True,
     )
     for row, hypotheses in zip(rows, found, strict=True):
         decode = codec.target_tokenizer(requests[row].target).decode

@@ -49,7 +49,7 @@ class AddOptions:
     """Model to read the code of code:proxy:nearest from"""
 
     train: tuple[str, ...] = option("--train", group=_TEXT, metavar="TEXT")
-    """Corpus folder, or LANG=FILE once for each language"""
+    """Corpus folder, table, TMX, …, or LANG=FILE; repeatable"""
     partners: tuple[str, ...] | None = option("--with", group=_TEXT, default=None, commas=True, metavar="LANGS")
     """The base's languages to pair with: en,fr or all"""
     valid: tuple[str, ...] = option("--valid", group=_TEXT, default=(), metavar="TEXT")

@@ -52,9 +52,26 @@ def clean(
         bool,
         typer.Option(
             "--open-set",
-            help="Let the detector choose among all languages it knows, not the corpus's alone; always so where these are two.",
+            help="Let the detector choose among all languages it knows, not the corpus's and likely ones alone.",
         ),
     ] = False,
+    candidates: Annotated[
+        str,
+        typer.Option(
+            "--candidates",
+            help="Languages that wrong texts may be in beside the corpus's own, with commas: the base's, say. Default: those "
+            "that most text on the web is in, and those that clearly occur; with three languages or more, the corpus's own.",
+        ),
+    ] = "",
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            "--margin",
+            callback=finite,
+            help="By how much another language must win, in log-odds per √byte; larger keeps more. Default: learnt from the "
+            "corpus for each language, from 0 to 4.5, so that few good texts are lost.",
+        ),
+    ] = None,
     trusted: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,6 +125,8 @@ def clean(
         largest_ratio=max_ratio,
         largest_foreign_share=max_foreign,
         open_set=open_set,
+        candidates=tuple(items(candidates)),
+        margin=margin,
         reference=reference,
     )
     config = apply_rules(config, rules, language_id)

@@ -26,6 +26,7 @@ from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
 from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_folder, sweep
 from graftmt.folders import make_folder
+from graftmt.known_files import default_cache_folder
 from graftmt.places import check_outside_models
 from graftmt.progress import progress
 from graftmt.reading import open_regular
@@ -84,18 +85,6 @@ class TokenizedCorpus:
 
     def __len__(self) -> int:
         return len(next(iter(self.texts.values())))
-
-
-def default_cache_folder() -> Path:
-    """`$GRAFTMT_CACHE`, or graftmt's folder in the user's cache."""
-    if configured := os.environ.get("GRAFTMT_CACHE"):
-        return Path(configured)
-    if caches := os.environ.get("XDG_CACHE_HOME"):
-        return Path(caches) / "graftmt"
-    try:
-        return Path.home() / ".cache" / "graftmt"
-    except RuntimeError:
-        raise GraftError("there is no home folder to keep tokenised text in; name a folder in GRAFTMT_CACHE.") from None
 
 
 @contextmanager

@@ -13,8 +13,9 @@ import torch
 from graftmt.base import Base
 from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
-from graftmt.data.cache import default_cache_folder, writable_cache
+from graftmt.data.cache import writable_cache
 from graftmt.errors import ConfigError, GraftError, LanguageError
+from graftmt.known_files import default_cache_folder
 from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, Side, check_recipe, compose, create_pack, load_pack, pack_tokenizer
 from graftmt.packs.alignment import VERSION, translation_table, translations_of

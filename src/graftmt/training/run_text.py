@@ -18,20 +18,24 @@ from graftmt.files import atomic_file
 from graftmt.progress import say
 from graftmt.reading import open_regular
 from graftmt.text import SharedText
-from graftmt.text.kinds import default_kind
+from graftmt.text.kinds import text_kind
+from graftmt.text.kinds.sentencepiece import KIND as PLAIN
+from graftmt.text.tokenizer import KIND as OURS
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.run_configuration import SubwordConfig
 
+KIND_OF_CASING = {"inline": OURS, "none": PLAIN}
+"""The kind of text that a vocabulary is of."""
 
-def subwords_file(run: Path) -> Path:
-    """Where a run keeps the text that was made for it."""
-    (name,) = default_kind().file_names({})
-    return run / name
+
+def subwords_file(run: Path, options: SubwordConfig) -> Path:
+    """Where a run keeps the subword model that was made for it."""
+    return run / text_kind(KIND_OF_CASING[options.casing]).file_names({})[0]
 
 
 def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus) -> SharedText:
-    """The run's own text, without codes: given, or learned once and kept. It is of our own kind."""
-    kind, stored, note = default_kind(), subwords_file(run), run / "subwords.json"
+    """The run's own text, without codes: given, or learned once and kept. `casing` says of which kind it is."""
+    kind, stored, note = text_kind(KIND_OF_CASING[options.casing]), subwords_file(run, options), run / "subwords.json"
     # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
     # the vocabulary is only kept where the same text and options would give it again.
     if Checkpoints(run / "checkpoints", 1).latest() is not None:
