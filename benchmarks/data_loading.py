@@ -129,7 +129,7 @@ def make_tokenizer(corpus: Corpus, merges: int) -> Tokenizer:
 def time_tokenising(corpus: Corpus, tokenizer: Tokenizer, cache: Path) -> dict[str, float]:
     """One process, nothing cached: neither lines in the folder nor words in the tokenizer."""
     started = time.perf_counter()
-    tokenized = tokenize_corpus(corpus, tokenizer, cache, processes=1, quiet=True)
+    tokenized = tokenize_corpus(corpus, tokenizer, cache, processes=1)
     seconds = time.perf_counter() - started
     lines = int((tokenized.lengths > 0).sum())
     tokens = int(tokenized.lengths.sum())
@@ -182,7 +182,7 @@ def in_process_of_its_own(case: Case, tokenizer: Tokenizer) -> dict[str, Any]:
 def measure(case: Case, tokenizer: Tokenizer) -> dict[str, Any]:
     torch.set_num_threads(1)
     before = peak_memory()
-    corpus = tokenize_corpus(Corpus.open(case.corpus, "train"), tokenizer, case.cache, processes=1, quiet=True)
+    corpus = tokenize_corpus(Corpus.open(case.corpus, "train"), tokenizer, case.cache, processes=1)
     directions = select_directions(case.view, corpus.languages)
     sampler = PairSampler(corpus, directions, temperature=TEMPERATURE, max_length=MAX_LENGTH, seed=1)
     plan = BatchPlan(sampler, corpus, max_tokens=case.batch_tokens)

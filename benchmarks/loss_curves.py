@@ -170,13 +170,13 @@ def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) 
             "subwords": {"merges": arguments.merges, "model": str(arguments.subwords) if arguments.subwords else None},
             "model": {"size": arguments.size},
         }
-        train_base(from_mapping(TrainConfig, values), quiet=True, say=lambda text: None)
+        train_base(from_mapping(TrainConfig, values))
     else:
         stage["directions"] = []
         values |= {"languages": [arguments.new], "side": "source", "recipe": arguments.recipe}
         base = Base.load(arguments.base, device=arguments.device, dtype=held)
         texts = [Corpus.open(corpus, split) for split in ("train", "valid")]
-        train_pack(from_mapping(PackConfig, values), base, *texts, quiet=True, say=lambda text: None)
+        train_pack(from_mapping(PackConfig, values), base, *texts)
     events = read_log(own / "log.jsonl")
     return {
         "seconds": time.monotonic() - started,

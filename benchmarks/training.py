@@ -186,7 +186,7 @@ class World:
         self.own = train_subwords({self.new: corpus.lines(self.new)}, merges=min(4000, arguments.merges))
         self.corpus, self.folder = corpus, folder
         # As a base reads it: both languages under the shared vocabulary.
-        self.train = tokenize_corpus(corpus, self.tokenizer, folder / "cache", quiet=True)
+        self.train = tokenize_corpus(corpus, self.tokenizer, folder / "cache")
         self.shape = named_size(arguments.size)
 
     def sides(self) -> list[Callable[[], Side]]:
@@ -265,11 +265,11 @@ class World:
         files = self.corpus.files
         if side.codec is self.tokenizer:
             renamed = Corpus(self.corpus.folder, "train", {self.lender: files[self.new], "en": files["en"]})
-            tokenized = tokenize_corpus(renamed, self.tokenizer, self.folder / "cache", quiet=True)
+            tokenized = tokenize_corpus(renamed, self.tokenizer, self.folder / "cache")
         else:
             own = side.codec.source_tokenizer if side.direction.source == self.new else side.codec.target_tokenizer
             tokenizers = {self.new: own(self.new), "en": self.tokenizer}
-            tokenized = tokenize_corpus(self.corpus, tokenizers, self.folder / "cache", quiet=True)
+            tokenized = tokenize_corpus(self.corpus, tokenizers, self.folder / "cache")
         sampler = PairSampler(tokenized, [side.direction], temperature=1.0, max_length=200, seed=1)
         lines = sampler.lines[side.direction]
         added = 2 + len(side.codec.source_prefix(*side.direction))  # two ends, and what precedes a source

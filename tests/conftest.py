@@ -55,6 +55,15 @@ def write_toy_corpus(folder: Path, languages: Sequence[str] = LANGUAGES) -> Path
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _heard_on_standard_error() -> Iterator[None]:
+    """Tests listen as the command line does; `heard_by` and `silence` inside of them change that."""
+    from graftmt.progress import on_standard_error
+
+    with on_standard_error():
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def token_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tokenised text goes here rather than to the user's cache; processes that tests start inherit it."""
@@ -113,6 +122,7 @@ def toy_settings(toy_corpus: Path) -> Callable[..., dict[str, Any]]:
 @pytest.fixture(scope="session")
 def train() -> Callable[..., list[str]]:
     """Trains in this process and returns what was said; a run that `minutes` stops is no failure."""
+    from graftmt.progress import heard_by
     from graftmt.training import Stopped, TrainConfig, train_base
 
     def run(config: TrainConfig, **options: Any) -> list[str]:
@@ -120,7 +130,8 @@ def train() -> Callable[..., list[str]]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("os.cpu_count", lambda: 1)  # tokenise here: processes take longer to start than this text needs
             try:
-                train_base(config, quiet=True, say=said.append, **options)
+                with heard_by(said.append):
+                    train_base(config, **options)
             except Stopped as stop:
                 said.append(stop.reason)
         return said
@@ -289,6 +300,7 @@ def train_graft(graft_corpus: Path, graft_config: Callable[..., Any]) -> Callabl
     from graftmt.base import Base
     from graftmt.data import Corpus
     from graftmt.packs import Pack
+    from graftmt.progress import heard_by
     from graftmt.training import train_pack
 
     def train(
@@ -297,7 +309,8 @@ def train_graft(graft_corpus: Path, graft_config: Callable[..., Any]) -> Callabl
         train, valid = (Corpus.open(graft_corpus, split) for split in ("train", "valid"))
         config = graft_config(run, *arguments, **options)
         heard = [] if said is None else said
-        return train_pack(config, base, train, valid if validate else None, quiet=True, say=heard.append)
+        with heard_by(heard.append):
+            return train_pack(config, base, train, valid if validate else None)
 
     return train
 

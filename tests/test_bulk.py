@@ -57,7 +57,7 @@ def job(tmp_path: Path, lines: list[str]) -> Callable[..., FileJob]:
         if text is not None or not path.exists():
             text = "".join(f"{line}\n" for line in lines) if text is None else text
             path.write_bytes(compressed(text.encode() if isinstance(text, str) else text, path))
-        job = {"source": "en", "target": "fr", "options": OPTIONS, "window": 4, "quiet": True, **changes}
+        job = {"source": "en", "target": "fr", "options": OPTIONS, "window": 4, **changes}
         return FileJob(input=path, output=tmp_path / output, **job)
 
     return make
@@ -196,7 +196,7 @@ def test_a_bad_line_ends_it_and_may_be_skipped_from_there(translator, job, lines
     text = b"\n".join([*(line.encode() for line in lines[:5]), bad, *(line.encode() for line in lines[5:])]) + b"\n"
     with pytest.raises(DataError, match=rf"in\.txt, {words}.* What was done before is kept: .*--skip-bad-lines"):
         translate_file(translator, job(text))
-    result = translate_file(translator, job(skip_bad_lines=True, quiet=False))
+    result = translate_file(translator, job(skip_bad_lines=True))
     assert (result.translated, result.skipped) == (len(lines) + 1 - 4, 1)
     found = expected.splitlines()
     assert result.output.read_text(encoding="utf-8").splitlines() == [*found[:5], "", *found[5:]]
@@ -205,7 +205,7 @@ def test_a_bad_line_ends_it_and_may_be_skipped_from_there(translator, job, lines
 
 
 def test_many_bad_lines_are_counted_and_not_all_named(translator: Translator, job, capsys) -> None:
-    result = translate_file(translator, job(b"\xff\n" * 50 + b"lako\n", skip_bad_lines=True, quiet=False))
+    result = translate_file(translator, job(b"\xff\n" * 50 + b"lako\n", skip_bad_lines=True))
     assert (result.lines, result.skipped) == (51, 50)
     assert capsys.readouterr().err.count("not valid UTF-8") == 20
 
@@ -224,7 +224,7 @@ def test_its_state_says_what_the_work_is_and_its_pace_is_shown(translator: Trans
     assert state["work"]["input"].keys() == {"bytes", "sha256"}
     assert (state["work"]["base"], state["work"]["beam"]) == (translator.base.fingerprint, 2)
     assert state["position"]["lines"] == 8
-    result = translate_file(translator, job(quiet=False))
+    result = translate_file(translator, job())
     said = capsys.readouterr().err
     assert "8 lines of" in said
     assert "en-fr: 13/13" in said

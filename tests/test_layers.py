@@ -26,6 +26,7 @@ LAYERS = (
         "workers",
         "options",
         "reading",
+        "known_files",
     },
     {"text", "model", "evaluation", "tensor_files"},
     {"base"},

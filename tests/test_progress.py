@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import graftmt
-from graftmt.progress import BarProgress, PlainProgress, SilentProgress, progress, say
+from graftmt.progress import (
+    _AUDIENCE,
+    BarProgress,
+    PlainProgress,
+    SilentProgress,
+    announce,
+    heard_by,
+    indented,
+    progress,
+    say,
+    silence,
+)
+
+
+@contextlib.contextmanager
+def as_in_a_program() -> Iterator[None]:
+    """Without the audience that the command line sets up."""
+    before = _AUDIENCE.set(None)
+    yield
+    _AUDIENCE.reset(before)
 
 
 @pytest.fixture
@@ -53,13 +74,38 @@ def test_an_unknown_total_is_not_shown_and_does_not_flood(
     assert lines == [f"reading: {done}" + (f"/{total:,}" if total else "") for done in (10, 20)]
 
 
-def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("work", 2, quiet=True) as report:
-        assert isinstance(report, SilentProgress)
-        report.update(2, "note")
-        report.message("text")
+@pytest.mark.parametrize("audience", [silence, None])
+def test_where_nobody_listens_nothing_is_written(audience, capsys: pytest.CaptureFixture[str]) -> None:
+    with audience() if audience else as_in_a_program():
+        with progress("work", 2) as report:
+            assert isinstance(report, SilentProgress)
+            report.update(2, "note")
+            report.message("text")
+        say("a line")
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_python_programs_hear_through_logging(caplog: pytest.LogCaptureFixture) -> None:
+    with as_in_a_program(), caplog.at_level(logging.INFO, logger="graftmt"):
+        say("100% of it")
+        with progress("work", 2) as report:
+            report.update(2)
+    assert caplog.messages == ["100% of it", "work: 2/2"]
+
+
+def test_what_is_said_inside_of_more_is_indented_and_a_listener_hears_no_counts() -> None:
+    heard: list[str] = []
+    with heard_by(heard.append):
+        say("outside")
+        with indented():
+            say("inside")
+            with silence():
+                say("not heard")
+            with progress("work", 1) as report:
+                report.update(1)
+        say("after")
+    assert heard == ["outside", "   inside", "after"]
 
 
 def test_a_terminal_gets_a_bar_and_messages_stay_as_they_are(
@@ -97,6 +143,7 @@ def test_where_nobody_reads_what_is_said_the_work_goes_on(monkeypatch: pytest.Mo
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stderr", full)
         say("a line")
+        announce("a line")
         with progress("work", 1) as report:
             report.update(1)
         monkeypatch.undo()
@@ -111,7 +158,10 @@ def test_an_error_inside_passes_through(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_pipe_on_standard_error_gets_lines_and_no_control_codes() -> None:
-    program = "from graftmt.progress import progress\nwith progress('work', 2) as report:\n    report.update(2, 'note')"
+    program = (
+        "from graftmt.progress import on_standard_error, progress\n"
+        "with on_standard_error(), progress('work', 2) as report:\n    report.update(2, 'note')"
+    )
     environment = {**os.environ, "PYTHONPATH": str(Path(graftmt.__file__).parents[1])}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60, env=environment)

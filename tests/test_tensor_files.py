@@ -193,3 +193,42 @@ def test_what_is_not_expected_is_refused_before_it_is_read(tmp_path: Path) -> No
             file = TensorFile(stream, size, "the file")  # the tensor itself is not there
             with pytest.raises(CheckpointError):
                 file.check(expected, "the test")
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("dtype", [None, torch.float32, torch.bfloat16, torch.float16])
+def test_what_is_converted_while_it_is_read_is_what_is_converted_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: bool, dtype: torch.dtype | None
+) -> None:
+    monkeypatch.setattr("graftmt.tensor_files._WINDOW", 1000)
+    torch.manual_seed(1)
+    tensors = {"a": torch.randn(37, 101), "b": torch.randn(()), "c": torch.empty(0, 3), "d": torch.randn(1000)}
+    names, start, header, data = list(tensors) if in_order else list(tensors)[::-1], 0, {}, b""
+    for name in names:
+        size = tensors[name].numel() * 4
+        header[name] = entry(list(tensors[name].shape), start, start + size)
+        data, start = data + tensors[name].numpy().tobytes(), start + size
+    write(tmp_path / "file", header, data)
+    heard, expected = hashlib.sha256(), hashlib.sha256()
+    with open_tensors(tmp_path / "file", "the file") as file:
+        found = dict(file.weights(heard, dtype))
+    hash_tensors(expected, tensors)
+    assert heard.hexdigest() == expected.hexdigest()
+    assert list(found) == list(tensors)
+    for name, tensor in tensors.items():
+        assert torch.equal(found[name], tensor if dtype is None else tensor.to(dtype)), name
+        assert found[name].shape == tensor.shape
+    with open_tensors(tmp_path / "file", "the file") as file:
+        assert all(torch.equal(found[name], tensor) for name, tensor in file.weights(None, dtype, known=True))
+
+
+def test_a_number_that_is_not_finite_is_found_in_any_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graftmt.tensor_files._WINDOW", 100)
+    tensor = torch.randn(257)
+    for place in (0, 99, 100, 256):
+        changed = tensor.clone()
+        changed[place] = float("nan")
+        write_tensors(tmp_path / "file", {"one": changed})
+        for dtype in (torch.float32, torch.bfloat16):
+            with open_tensors(tmp_path / "file", "the file") as file, pytest.raises(CheckpointError, match="not finite"):
+                dict(file.weights(None, dtype))

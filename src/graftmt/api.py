@@ -6,12 +6,14 @@ Layer 8, below the command line, which calls the same functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from graftmt.adding.add_options import AddOptions
 from graftmt.configuration import from_mapping
 from graftmt.errors import ConfigError, LanguageError
+from graftmt.progress import heard_by
 
 if TYPE_CHECKING:
     from graftmt.adding.result import AddResult
@@ -71,7 +73,6 @@ def add(
         resident = Base.load(base, device=device, dtype=options.get("base_precision", "fp32"))  # type: ignore[arg-type]
     if partner is not None:
         options.setdefault("partners", tuple(name.strip() for name in partner.split(",")))
-    options.setdefault("quiet", True)
     asked = from_mapping(
         AddOptions,
         {
@@ -83,18 +84,15 @@ def add(
             **options,
         },
     )
-    packs = [result.pack for result in add_with(asked, say or _silent, resident, on_step=on_step)]
+    with heard_by(say) if say else nullcontext():
+        packs = [result.pack for result in add_with(asked, resident, on_step=on_step)]
     if asked.dry_run:
         raise ConfigError("add returns a pack, and a dry run makes none; use `graftmt add --dry-run`.")
     made = tuple(pack for pack in packs if pack is not None)
     return made if len(made) > 1 else made[0]
 
 
-def _silent(text: str) -> None:
-    """Where nobody listens."""
-
-
-def add_with(options: AddOptions, say: Say, base: Base | None = None, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
+def add_with(options: AddOptions, base: Base | None = None, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
     """The packs that these options ask for, one side after the other; numbers in the recipe are models of the paper or ours."""
     from graftmt.adding.add import add_languages
     from graftmt.adding.plan import choose_sides, requests_of
@@ -109,7 +107,7 @@ def add_with(options: AddOptions, say: Say, base: Base | None = None, *, on_step
             if (found := numbered_recipe(options.recipe, side)) is not None:
                 recipes[side] = found
     requests = requests_of(options, base, recipes)  # both are checked before hours are spent on the first
-    return add_languages(requests, base, say, on_step=on_step)
+    return add_languages(requests, base, on_step=on_step)
 
 
 def train(
@@ -130,7 +128,8 @@ def train(
 
     values = dict(config) if isinstance(config, Mapping) else load_yaml(Path(config))
     resolved = from_mapping(TrainConfig, apply_overrides(to_mapping(values), overrides))
-    folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=True, say=say or _silent, on_step=on_step)
+    with heard_by(say) if say else nullcontext():
+        folder = train_base(resolved, minutes=minutes, fresh=fresh, on_step=on_step)
     return Base.load(folder)
 
 
@@ -173,7 +172,6 @@ def evaluate(
     found = Corpus.open(corpus, split)
     search = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(str(translator.base.model.device)))
     chosen = chosen_directions(translator, found, directions, options.get("pivot", "en"))
-    options = {"quiet": True, **options}
     return document(assess(translator, found, AssessOptions(directions=tuple(chosen), search=search, **options)))
 
 

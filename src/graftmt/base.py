@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -22,6 +22,7 @@ from graftmt.configuration import from_mapping, to_mapping
 from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
 from graftmt.files import atomic_folder, write_json, write_text
+from graftmt.known_files import is_known, remember
 from graftmt.model import ModelConfig, Transformer, architecture_document, load_tensors, parameter_shapes
 from graftmt.places import BASE, check_place
 from graftmt.tensor_files import hash_tensors, open_tensors, write_tensors
@@ -119,35 +120,23 @@ class Base:
         return cls(build_model(replace(config, padding_id=tokenizer.side("source").padding_id), tokenizer), tokenizer)
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "cpu", dtype: str = "fp32", verify: bool = True) -> Base:
+    def load(cls, folder: str | Path, *, device: str = "cpu", dtype: str = "fp32", verify: bool | None = None) -> Base:
         """Reads a base folder, checks that it is whole, and puts it on `device` ready to translate.
 
-        The weights are copied into memory of the process, one tensor after the other, and hashed there: the base does not
-        follow its files, whatever becomes of them. It takes the memory of the weights as they run, and of the largest
-        tensor as it is stored. Processes that are forked later share it. `verify` compares the fingerprint, before the
-        files of the text are opened; without it, which saves the time to hash, changed files go unnoticed.
+        The weights are copied into memory of the process, hashed and converted on the way, a window at a time: the base does
+        not follow its files, whatever becomes of them. It takes the memory of the weights as they run, and of a window; on
+        another device, of the largest tensor too. Processes that are forked later share it. The fingerprint is compared before
+        the files of the text are opened, without hashing a file again that has had it and has not changed since
+        (`known_files`). `verify=True` hashes in any case; with `verify=False` changed files go unnoticed.
         """
         folder, precision = Path(folder), named_dtype(dtype)
-        document = read_base_document(folder)
-        config, rows = architecture_of(document, folder), document["rows"]
-        stored = StoredText.of(document, document["languages"])
-        files = stored.read_files(folder)
-        digest = _begun(config, stored.fingerprint(files)) if verify else None
-        with open_tensors(folder / TENSORS, "the base") as file:
-            shapes = parameter_shapes(config, rows, document.get("target_rows"))
-            file.check(shapes, f"the architecture in {DOCUMENT}, with {rows:,} rows,")
-            tensors = {name: tensor.to(device, precision) for name, tensor in file.weights(digest)}
-        if digest is not None and digest.hexdigest() != document["fingerprint"]:
-            raise CheckpointError(
-                f"{folder}: {', '.join([TENSORS, *files])} and {DOCUMENT} do not have the fingerprint "
-                f"{document['fingerprint'][:16]}… of {DOCUMENT}; the base was changed or damaged. Restore it from a copy."
-            )
-        tokenizer = stored.base_text(files, str(folder))
-        check_against(tokenizer, document, config.padding_id, str(folder))
+        stored = _Stored.open(folder)
+        tensors = {name: tensor.to(device) for name, tensor in stored.weights(precision, verify)}
+        text = stored.text()
         with torch.device("meta"):
-            model = build_model(config, tokenizer)
+            model = build_model(stored.config, text)
         load_tensors(model, tensors, str(folder))
-        return cls(model.to(device).eval(), tokenizer, document["card"], document["fingerprint"], folder)
+        return cls(model.to(device).eval(), text, stored.document["card"], stored.document["fingerprint"], folder)
 
     def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
         """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint.
@@ -194,13 +183,61 @@ def build_model(config: ModelConfig, text: BaseText) -> Transformer:
     )
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """A base folder whose base.json is sound; of its text, the files have been read."""
+
+    folder: Path
+    document: dict[str, Any]
+    config: ModelConfig
+    described: StoredText
+    files: dict[str, bytes]
+
+    @classmethod
+    def open(cls, folder: Path) -> _Stored:
+        document = read_base_document(folder)
+        described = StoredText.of(document, document["languages"])
+        return cls(folder, document, architecture_of(document, folder), described, described.read_files(folder))
+
+    def text(self) -> BaseText:
+        found = self.described.base_text(self.files, str(self.folder))
+        check_against(found, self.document, self.config.padding_id, str(self.folder))
+        return found
+
+    def weights(self, dtype: torch.dtype | None, verify: bool | None) -> Iterator[tuple[str, Tensor]]:
+        """Its tensors; after the last one an error, if they are not those of its fingerprint."""
+        path, mark = self.folder / TENSORS, self.document["fingerprint"]
+        begun = _begun(self.config, self.described.fingerprint(self.files))
+        noted = f"{begun.hexdigest()} {mark}"  # the fingerprint is of architecture and text too
+        with open_tensors(path, "the base") as file:
+            rows = self.document["rows"]
+            shapes = parameter_shapes(self.config, rows, self.document.get("target_rows"))
+            file.check(shapes, f"the architecture in {DOCUMENT}, with {rows:,} rows,")
+            assert file.found is not None
+            known = verify is None and is_known(path, file.found, noted)
+            yield from file.weights(None if known or verify is False else begun, dtype, known=known)
+            if known or verify is False:
+                return
+            if begun.hexdigest() != mark:
+                raise CheckpointError(
+                    f"{self.folder}: {', '.join([TENSORS, *self.files])} and {DOCUMENT} do not have the fingerprint "
+                    f"{mark[:16]}… of {DOCUMENT}; the base was changed or damaged. Restore it from a copy."
+                )
+            remember(path, file.found, file.look(), noted)
+
+
+def check_stored(folder: Path) -> str:
+    """The fingerprint of a base folder, recomputed without holding its weights; an error where the folder does not have it."""
+    stored = _Stored.open(folder)
+    for _ in stored.weights(None, True):
+        pass
+    stored.text()
+    return str(stored.document["fingerprint"])
+
+
 def read_base_text(folder: Path) -> BaseText:
     """The text of a stored base alone; its fingerprint is not looked at."""
-    document = read_base_document(folder)
-    stored = StoredText.of(document, document["languages"])
-    text = stored.base_text(stored.read_files(folder), str(folder))
-    check_against(text, document, architecture_of(document, folder).padding_id, str(folder))
-    return text
+    return _Stored.open(folder).text()
 
 
 def check_base_place(folder: Path) -> None:

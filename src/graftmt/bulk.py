@@ -49,7 +49,6 @@ class FileJob:
     """A line that cannot be translated gives an empty one, instead of an error."""
     fresh: bool = False
     """Forget unfinished work, and replace an output that is there."""
-    quiet: bool = False
 
     def __post_init__(self) -> None:
         if self.window < 1:
@@ -106,7 +105,7 @@ def translate_file(translator: Translator, job: FileJob) -> FileResult:
     file = PartialFile(output, describe(translator, job, text))
     started, tokens = time.monotonic(), 0
     with (
-        progress(f"{job.source}-{job.target}", text.lines, quiet=job.quiet) as bar,
+        progress(f"{job.source}-{job.target}", text.lines) as bar,
         file.begin(fresh=job.fresh) as position,
     ):
         before = position.lines

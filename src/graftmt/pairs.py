@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graftmt.data.cache import default_cache_folder
 from graftmt.errors import DataError, LanguageError
 from graftmt.files import atomic_folder
+from graftmt.known_files import default_cache_folder
 from graftmt.text.languages import check_language_names
 
 

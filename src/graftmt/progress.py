@@ -1,20 +1,86 @@
-"""Progress for people: a rich bar on a terminal, plain lines elsewhere, always on standard error. Layer 0."""
+"""What work says while it is under way: a rich bar on a terminal, plain lines elsewhere. Layer 0.
+
+Work calls `say` and `progress`, and does not know who listens. By default that is the logger `graftmt`, so Python programs see
+nothing until they ask for it (`logging.basicConfig(level=logging.INFO)`). The command line listens on standard error
+(`on_standard_error`); `silence`, `heard_by` and `indented` change who hears what is inside of them.
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from graftmt.errors import printable
 
+LOGGER = logging.getLogger("graftmt")
+
+Listener = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audience:
+    """Who hears of the work: messages, and how far it is."""
+
+    hear: Listener
+    bars: bool = False
+    """Whether it is a terminal's owner, who wants bars where there is a terminal."""
+    counts: bool = True
+    """Whether it wants to know how far the work is."""
+
+
+_AUDIENCE: ContextVar[Audience | None] = ContextVar("graftmt_audience", default=None)
+
+
+def audience() -> Audience:
+    """Who listens here; the logger, if nobody else does."""
+    return _AUDIENCE.get() or Audience(hear=LOGGER.info, counts=LOGGER.isEnabledFor(logging.INFO))
+
 
 def say(text: str) -> None:
-    """A line for people, on standard error. Where nobody can read it any more, the work goes on."""
+    """A line about the work, for whoever listens."""
+    audience().hear(text)
+
+
+def announce(text: str) -> None:
+    """A line on standard error, whoever listens: errors, and how a command ended. A closed standard error stops no work."""
     with suppress(OSError):
         print(printable(text), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _listening(who: Audience) -> Iterator[None]:
+    before = _AUDIENCE.set(who)
+    try:
+        yield
+    finally:
+        _AUDIENCE.reset(before)
+
+
+def on_standard_error() -> AbstractContextManager[None]:
+    """Messages and progress go to standard error: how the command line listens."""
+    return _listening(Audience(hear=announce, bars=True))
+
+
+def heard_by(listener: Listener) -> AbstractContextManager[None]:
+    """What is said inside goes to `listener`, without counts of how far the work is."""
+    return _listening(Audience(hear=listener, counts=False))
+
+
+def silence() -> AbstractContextManager[None]:
+    """Nobody hears what is said inside."""
+    return heard_by(lambda text: None)
+
+
+def indented() -> AbstractContextManager[None]:
+    """What is said inside is a part of something larger."""
+    outer = audience()
+    return _listening(replace(outer, hear=lambda text: outer.hear(f"   {text}")))
 
 
 class Progress(Protocol):
@@ -28,7 +94,7 @@ class Progress(Protocol):
 
 
 class PlainProgress:
-    """Lines on standard error, at most one every `seconds`."""
+    """Lines for whoever listens, at most one every `seconds`."""
 
     def __init__(self, title: str, total: int, seconds: float = 10.0) -> None:
         self.title, self.total, self.seconds = title, total, seconds
@@ -44,7 +110,7 @@ class PlainProgress:
         self.message(f"{self.title}: {done:,}{total}{'  ' + note if note else ''}")
 
     def message(self, text: str) -> None:
-        say(text)
+        audience().hear(text)
 
 
 class SilentProgress:
@@ -85,11 +151,12 @@ class BarProgress:
 
 
 @contextmanager
-def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Progress]:
-    """The progress that fits where standard error goes."""
-    if quiet:
+def progress(title: str, total: int) -> Iterator[Progress]:
+    """The progress that fits who listens, and where standard error goes."""
+    who = audience()
+    if not who.counts:
         yield SilentProgress()
-    elif sys.stderr.isatty():
+    elif who.bars and sys.stderr.isatty():
         bar = BarProgress(title, total)
         with bar.bar:
             yield bar

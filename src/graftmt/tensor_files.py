@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,7 @@ COPY = "Restore it from a copy."
 _LONGEST_SIDE = 2**40  # of a shape; one with a zero in it may say anything for the others
 _MOST_SIDES = 8
 _READ = 2**20  # bytes at a time
+_WINDOW = 2**22  # numbers that are checked, hashed and converted at a time
 
 
 class Digest(Protocol):
@@ -69,8 +70,9 @@ class TensorFile:
     `name` is what errors call it. The stream is read once, from its beginning to its end.
     """
 
-    def __init__(self, stream: IO[bytes], size: int, name: str) -> None:
-        self.name = name
+    def __init__(self, stream: IO[bytes], size: int, name: str, found: os.stat_result | None = None) -> None:
+        """`found`: what the system says of the file, where it is one of its own."""
+        self.name, self.found = name, found
         self._stream = stream
         self.tensors = self._read_header(size)
 
@@ -90,25 +92,67 @@ class TensorFile:
             if found.dtype not in WEIGHTS:
                 raise CheckpointError(f"{self.name}: tensor {name} is of {found.dtype}; expected one of {WEIGHTS}. {COPY}")
 
+    def look(self) -> os.stat_result:
+        """What the system says of the file now."""
+        return os.fstat(self._stream.fileno())
+
     def read(self) -> Iterator[tuple[str, Tensor]]:
         """Each tensor, in memory of its own, in the order of their names; what comes too early in the file waits."""
         waiting: dict[str, Tensor] = {}
         order = iter(sorted(self.tensors))
         turn = next(order, None)
-        for name in sorted(self.tensors, key=lambda name: (self.tensors[name].start, self.tensors[name].end)):
+        for name in self._file_order():
             waiting[name] = self._read_tensor(self.tensors[name])
             while turn is not None and turn in waiting:
                 yield turn, waiting.pop(turn)
                 turn = next(order, None)
 
-    def weights(self, digest: Digest | None = None) -> Iterator[tuple[str, Tensor]]:
-        """The same. Numbers that are not finite are an error, and `digest` hears exactly the bytes that are handed out."""
+    def weights(
+        self, digest: Digest | None = None, dtype: torch.dtype | None = None, *, known: bool = False
+    ) -> Iterator[tuple[str, Tensor]]:
+        """The same, as `dtype`. Numbers that are not finite are an error, and `digest` hears exactly the bytes that were read.
+
+        Where the file has the tensors in the order of their names, as those do that graftmt writes, they are converted while
+        they are read, without room for both. `known`: these very bytes were looked at before.
+        """
+        names = sorted(self.tensors)
+        if names == self._file_order():
+            for name in names:
+                yield name, self._read_weight(name, digest, dtype, known)
+            return
         for name, tensor in self.read():
-            if not is_finite(tensor):
-                raise CheckpointError(f"{self.name}: tensor {name} has numbers that are not finite (NaN or Inf). {COPY}")
+            if not known:
+                self._check_finite(name, tensor)
             if digest is not None:
                 hash_tensor(digest, name, tensor)
-            yield name, tensor
+            yield name, tensor if dtype is None else tensor.to(dtype)
+
+    def _file_order(self) -> list[str]:
+        return sorted(self.tensors, key=lambda name: (self.tensors[name].start, self.tensors[name].end))
+
+    def _read_weight(self, name: str, digest: Digest | None, dtype: torch.dtype | None, known: bool) -> Tensor:
+        """One tensor, in windows where it is converted."""
+        stored = self.tensors[name]
+        if digest is not None:
+            digest.update(_heading(name, stored.dtype, stored.shape))
+        tensor = _memory(stored.shape, dtype or stored.dtype)
+        whole = tensor.view(-1)
+        window = None if tensor.dtype == stored.dtype else torch.empty(min(_WINDOW, len(whole)), dtype=stored.dtype)
+        for start in range(0, len(whole), _WINDOW):
+            place = whole[start : start + _WINDOW]
+            part = place if window is None else window[: len(place)]
+            self._fill(bytes_of(part))
+            if not known:
+                self._check_finite(name, part)
+            if digest is not None:
+                digest.update(bytes_of(part))
+            if window is not None:
+                place.copy_(part)
+        return tensor
+
+    def _check_finite(self, name: str, tensor: Tensor) -> None:
+        if not is_finite(tensor):
+            raise CheckpointError(f"{self.name}: tensor {name} has numbers that are not finite (NaN or Inf). {COPY}")
 
     def _read_header(self, size: int) -> dict[str, Stored]:
         length = int.from_bytes(self._read_bytes(8), "little") if size >= 8 else size
@@ -135,12 +179,7 @@ class TensorFile:
         return bytes(content)
 
     def _read_tensor(self, stored: Stored) -> Tensor:
-        size = stored.end - stored.start
-        if size < _READ:
-            tensor = torch.empty(stored.shape, dtype=stored.dtype)
-        else:  # pages of its own, which go back to the system where the tensor is only converted; malloc would keep holes
-            pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            tensor = torch.frombuffer(pages, dtype=stored.dtype).view(stored.shape)
+        tensor = _memory(stored.shape, stored.dtype)
         self._fill(bytes_of(tensor))
         return tensor
 
@@ -157,6 +196,15 @@ class TensorFile:
 
     def _damaged(self, reason: str) -> NoReturn:
         raise CheckpointError(f"{self.name} is truncated or damaged ({reason}). {COPY}")
+
+
+def _memory(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Room for a tensor. A large one has pages of its own, which go back to the system; malloc would keep holes."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < _READ:
+        return torch.empty(shape, dtype=dtype)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return torch.frombuffer(pages, dtype=dtype).view(shape)
 
 
 def _stored(name: str, entry: Any) -> Stored:
@@ -186,7 +234,8 @@ def open_tensors(path: Path, what: str) -> Iterator[TensorFile]:
     except OSError as error:
         raise CheckpointError(f"{what}: {path} cannot be read: {error.strerror}.") from None
     with handle:
-        yield TensorFile(handle, os.fstat(handle.fileno()).st_size, f"{what}: {path}")
+        found = os.fstat(handle.fileno())
+        yield TensorFile(handle, found.st_size, f"{what}: {path}", found)
 
 
 def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
@@ -195,10 +244,10 @@ def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
         return dict(file.read())
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
     """A safetensors file. What the disk refuses is an OSError here as everywhere, not safetensors' own error."""
     try:
-        save_file(dict(tensors), path)
+        save_file(dict(tensors), path, metadata)
     except SafetensorError as error:
         raise OSError(str(error)) from error
     path.chmod(0o644)  # as other files: a base is served by users other than the one who made it
@@ -211,8 +260,13 @@ def hash_tensors(digest: Digest, tensors: Mapping[str, Tensor]) -> None:
 
 
 def hash_tensor(digest: Digest, name: str, tensor: Tensor) -> None:
-    digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+    digest.update(_heading(name, tensor.dtype, tensor.shape))
     digest.update(bytes_of(tensor.detach().cpu().contiguous()))
+
+
+def _heading(name: str, dtype: torch.dtype, shape: Sequence[int]) -> bytes:
+    """What a hash hears before the bytes of a tensor."""
+    return f"{name} {dtype} {tuple(shape)}".encode()
 
 
 def bytes_of(tensor: Tensor) -> memoryview:

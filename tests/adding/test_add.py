@@ -25,6 +25,7 @@ from graftmt.files import exclusive
 from graftmt.packs import load_pack
 from graftmt.packs.card import kind_of
 from graftmt.packs.components.language_code import code_of
+from graftmt.progress import Listener, heard_by
 from graftmt.training import Stopped
 from graftmt.translator import Translator
 
@@ -48,7 +49,6 @@ def options(graft_base: Callable[..., Path], graft_corpus: Path, tmp_path: Path)
         test_lines=2,
         beam=1,
         overrides=("tensorboard=false", "threads=1", "validation.lines=4"),
-        quiet=True,
     )
 
 
@@ -58,10 +58,11 @@ def request_of(options: AddOptions, base: Base) -> Request:
 
 
 def add_language(
-    options: AddOptions, say: Callable[[str], None], base: Base | None = None, told: Examination | None = None
+    options: AddOptions, listener: Listener, base: Base | None = None, told: Examination | None = None
 ) -> AddResult:
     base = base or Base.load(options.base)
-    return run.add_language(request_of(options, base), base, say, told=told)
+    with heard_by(listener):
+        return run.add_language(request_of(options, base), base, told=told)
 
 
 def add(options: AddOptions, resident: Base | None = None, **changes: Any) -> AddResult:
@@ -217,11 +218,11 @@ def test_the_first_process_alone_looks_whether_the_folder_is_free(options: AddOp
     """Under torchrun the others do not wait for each other there: with a lock each, one would refuse the next."""
     assert options.run is not None
     with exclusive(options.run, "the run"):
-        with work_folder(request_of(options, base), base, lambda _: None, first=False) as folder:
+        with work_folder(request_of(options, base), base, first=False) as folder:
             assert folder == options.run
         with (
             pytest.raises(GraftError, match="in use by another process"),
-            work_folder(request_of(options, base), base, lambda _: None, first=True),
+            work_folder(request_of(options, base), base, first=True),
         ):
             pass
 

@@ -28,9 +28,7 @@ def prepare(
 ) -> Callable[..., PackJob]:
     def make(side: str, recipe: str, **options: Any) -> PackJob:
         config = graft_config(tmp_path / "run", side, recipe, **options)
-        return prepare_pack(
-            config, Base.load(graft_base()), Corpus.open(graft_corpus, "train"), None, quiet=True, say=lambda _: None
-        )
+        return prepare_pack(config, Base.load(graft_base()), Corpus.open(graft_corpus, "train"), None)
 
     return make
 

@@ -126,7 +126,7 @@ def test_what_is_not_there_or_there_twice_is_an_error(tmp_path: Path, open_corpu
         open_corpus(str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match="el has two files"):
         open_corpus(f"{folder}/train.el.txt", f"el={folder}/train.en.txt")
-    with pytest.raises(DataError, match="is a folder; give one folder alone"):
+    with pytest.raises(DataError, match="text in el, where a new language and a partner are needed"):
         open_corpus(folder, f"el={folder}/train.el.txt")
     with pytest.raises(DataError, match="no train text was given"):
         open_corpus()

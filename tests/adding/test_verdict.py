@@ -42,7 +42,7 @@ def scored(verdict: Verdict) -> dict[str, list[str]]:
 
 def test_scores_are_those_of_the_translator(base: Base, packs: dict[str, Pack], graft_corpus: Path) -> None:
     test = Corpus.open(graft_corpus, "test")
-    verdict = judge(base, packs["el"], test, ["en"], lines=5, beam=1, quiet=True)
+    verdict = judge(base, packs["el"], test, ["en"], lines=5, beam=1)
     assert scored(verdict) == {"trained": ["el-en"], "zero-shot": ["el-fr", "el-ru"]}
     translator, options = Translator(base, [packs["el"]]), SearchOptions(beam=1)
     for route in (None, "en"):
@@ -59,11 +59,11 @@ def test_scores_are_those_of_the_translator(base: Base, packs: dict[str, Pack], 
 
 def test_each_language_of_a_pack_is_judged_with_each_partner(base: Base, packs: dict[str, Pack], graft_corpus: Path) -> None:
     test = Corpus.open(graft_corpus, "test")
-    verdict = judge(base, packs["both"], test, ["en", "fr"], lines=2, beam=1, quiet=True)
+    verdict = judge(base, packs["both"], test, ["en", "fr"], lines=2, beam=1)
     assert scored(verdict) == {"trained": ["en-el", "fr-el", "en-uk", "fr-uk"], "zero-shot": ["ru-el", "ru-uk"]}
-    few = judge(base, packs["both"], test, ["en"], lines=2, beam=1, others=1, quiet=True)
+    few = judge(base, packs["both"], test, ["en"], lines=2, beam=1, others=1)
     assert len(scored(few)["zero-shot"]) == 2  # one for each language
-    none = judge(base, packs["both"], test, ["en"], lines=2, beam=1, others=0, quiet=True)
+    none = judge(base, packs["both"], test, ["en"], lines=2, beam=1, others=0)
     assert scored(none)["zero-shot"] == []
 
 
@@ -75,9 +75,9 @@ def test_lines_are_taken_where_there_is_text_on_both_sides(base: Base, packs: di
     }
     for language, lines in texts.items():
         (tmp_path / f"test.{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    verdict = judge(base, packs["el"], Corpus.open(tmp_path, "test"), ["en"], lines=2, beam=1, quiet=True)
+    verdict = judge(base, packs["el"], Corpus.open(tmp_path, "test"), ["en"], lines=2, beam=1)
     assert {name: entry["lines"] for name, entry in verdict.scores.items()} == {"el-en": 2}
-    more = judge(base, packs["el"], Corpus.open(tmp_path, "test"), ["en"], lines=9, beam=1, quiet=True)
+    more = judge(base, packs["el"], Corpus.open(tmp_path, "test"), ["en"], lines=9, beam=1)
     assert more.scores["el-en"]["lines"] == 2  # the last one is no sentence
 
 
@@ -89,25 +89,25 @@ def write_test(folder: Path, **texts: list[str]) -> Corpus:
 
 def test_directions_with_long_lines_only_are_left_out(base: Base, packs: dict[str, Pack], tmp_path: Path) -> None:
     corpus = write_test(tmp_path, el=["κε " * 250, "λαμα"], en=["bada", ""], fr=["", "pa"])
-    found = judge(base, packs["el"], corpus, ["en"], beam=1, quiet=True)
+    found = judge(base, packs["el"], corpus, ["en"], beam=1)
     assert found is not None
     assert scored(found) == {"trained": [], "zero-shot": ["el-fr"]}
     assert found.words.startswith("No test line is of a trained direction. Zero-shot: ")
-    everything = judge(base, packs["el"], corpus, ["en", "fr"], beam=1, quiet=True)
+    everything = judge(base, packs["el"], corpus, ["en", "fr"], beam=1)
     assert everything is not None and scored(everything) == {"trained": ["el-fr"], "zero-shot": []}
 
 
 def test_without_a_line_that_can_be_judged_there_is_no_verdict(base: Base, packs: dict[str, Pack], tmp_path: Path) -> None:
     corpus = write_test(tmp_path, el=["κε " * 250] * 3, en=["bada"] * 3)
-    assert judge(base, packs["el"], corpus, ["en"], beam=1, quiet=True) is None
+    assert judge(base, packs["el"], corpus, ["en"], beam=1) is None
     assert f"no line of the test text in {tmp_path} has text on both sides and at most 512 characters" in no_verdict(corpus)
     # The other way round it is the short side that is translated.
     other = write_test(tmp_path, el=["κε " * 250] * 3, en=["bada"] * 3)
-    assert judge(base, packs["both"], other, ["en"], beam=1, quiet=True) is not None
+    assert judge(base, packs["both"], other, ["en"], beam=1) is not None
 
 
 def test_entries_name_both_sides(base: Base, packs: dict[str, Pack], graft_corpus: Path) -> None:
-    found = judge(base, packs["el"], Corpus.open(graft_corpus, "test"), ["en"], lines=2, beam=1, quiet=True)
+    found = judge(base, packs["el"], Corpus.open(graft_corpus, "test"), ["en"], lines=2, beam=1)
     assert found is not None
     assert {name: (entry["source"], entry["target"]) for name, entry in found.scores.items()} == {
         "el-en": ("el", "en"),

@@ -30,7 +30,7 @@ def assessed(toy_translator: Translator, toy_corpus: Path) -> Callable[..., Asse
         translator = options.pop("translator", toy_translator)
         chosen = select_directions(directions, [name for name in translator.languages if name in corpus.languages])
         search = SearchOptions(beam=beam, batch_tokens=options.pop("batch_tokens", 4096))
-        settings = {"lines": 6, "quiet": True, "off_target": False, **options}
+        settings = {"lines": 6, "off_target": False, **options}
         found = assess(translator, corpus, AssessOptions(directions=tuple(chosen), search=search, output=output, **settings))
         if output is not None:
             write_json(output / "report.json", document(found))

@@ -24,6 +24,7 @@ from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import DataError, GraftError, LanguageError
 from graftmt.files import atomic_folder
+from graftmt.progress import heard_by
 from graftmt.training import Stopped
 
 KNOWN = ("en", "fr", "ru")
@@ -50,12 +51,11 @@ def options(demo_base: Path, corpus: Path, tmp_path: Path) -> AugmentOptions:
         output=tmp_path / "out",
         chunk_lines=16,
         device="cpu",
-        quiet=True,
     )
 
 
 def quietly(options: AugmentOptions, **more: Any) -> Any:
-    return augment(options, lambda text: None, **more)
+    return augment(options, **more)
 
 
 # What is in it
@@ -269,7 +269,6 @@ def test_a_thousand_demo_lines_killed_again_and_again_here_and_on_ray(
         spec="1k-bt",
         output=tmp_path / "whole",
         device="cpu",
-        quiet=True,
     )
     result = quietly(options)
     expected = contents(tmp_path / "whole")
@@ -437,9 +436,8 @@ def test_a_pack_trains_on_it(options: AugmentOptions, tmp_path: Path, side: Any)
         test_lines=2,
         beam=1,
         overrides=("threads=1", "tensorboard=false"),
-        quiet=True,
     )
-    (result,) = add_with(asked, lambda text: None)
+    (result,) = add_with(asked)
     assert set(result.corpus.partners) == set(KNOWN)
     assert result.verdict is not None
     pairs = {f"el-{name}" if side == "source" else f"{name}-el" for name in KNOWN}
@@ -449,17 +447,16 @@ def test_a_pack_trains_on_it(options: AugmentOptions, tmp_path: Path, side: Any)
 def test_add_augments_what_it_trains_on(options: AugmentOptions, corpus: Path) -> None:
     train = Corpus.open(corpus, "train", ["el", "en"])
     said: list[str] = []
-    made = augment_training(
-        train,
-        spec="10 lines per lang (BT)",
-        new=["el"],
-        base=options.base,
-        folder=options.output,
-        resident=Base.load(options.base),
-        device="cpu",
-        quiet=True,
-        say=said.append,
-    )
+    with heard_by(said.append):
+        made = augment_training(
+            train,
+            spec="10 lines per lang (BT)",
+            new=["el"],
+            base=options.base,
+            folder=options.output,
+            resident=Base.load(options.base),
+            device="cpu",
+        )
     assert made.languages == ("el", "en", "de", "es", "fr", "ru")
     assert list(made.lines("el")) == list(train.lines("el"))
     assert any("10 lines per lang (BT): 240 lines in" in line for line in said)

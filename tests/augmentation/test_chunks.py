@@ -13,6 +13,7 @@ import pytest
 from graftmt.augmentation.chunks import Translated, Work
 from graftmt.errors import GraftError
 from graftmt.files import exclusive
+from graftmt.progress import heard_by
 
 DONE = Translated("fr", 3, (4, 9, 11), ("un", "deux", ""), unfinished=(11,), copies=(4,))
 
@@ -55,10 +56,11 @@ def test_a_chunk_is_read_as_it_was_stored(tmp_path: Path) -> None:
 @pytest.mark.parametrize("harm", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_chunk_is_named_and_is_not_there(tmp_path: Path, harm: Callable[[Path], object]) -> None:
     said: list[str] = []
-    work = Work(tmp_path, said.append)
+    work = Work(tmp_path)
     work.store(DONE)
     harm(work.path("fr", 3))
-    assert not work.has("fr", 3, DONE.lines)
+    with heard_by(said.append):
+        assert not work.has("fr", 3, DONE.lines)
     assert len(said) == 1 and "fr-000003.json" in said[0]
     with pytest.raises(GraftError, match=r"fr-000003\.json"):
         work.read("fr", 3)

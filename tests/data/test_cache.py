@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def tokenize(corpus: Corpus, tokenizer: Tokenizer, folder: Path, processes: int = 1) -> TokenizedCorpus:
-    return tokenize_corpus(corpus, tokenizer, folder, processes=processes, quiet=True)
+    return tokenize_corpus(corpus, tokenizer, folder, processes=processes)
 
 
 def entries(folder: Path) -> set[str]:

@@ -22,6 +22,7 @@ from graftmt.demo.story import DemoOptions, check_no_other_base, copy_shipped_ba
 from graftmt.errors import GraftError
 from graftmt.packs import Recipe, load_pack
 from graftmt.packs.components.first_values import FirstValues
+from graftmt.progress import heard_by
 from graftmt.text import train_subwords
 from graftmt.training import TrainConfig
 
@@ -40,12 +41,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def demo(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
     """The real demo at reduced size: few test lines, packs that train for a moment."""
     folder = tmp_path_factory.mktemp("demo")
-    run_demo(small(folder, corpus), say=lambda text: None)
+    run_demo(small(folder, corpus))
     return folder
 
 
 def small(folder: Path, corpus: Path, **changes: Any) -> DemoOptions:
-    return DemoOptions(**{"folder": folder, "corpus": corpus, "test_lines": 12, "pack_steps": 6, "quiet": True, **changes})
+    return DemoOptions(**{"folder": folder, "corpus": corpus, "test_lines": 12, "pack_steps": 6, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,8 @@ def test_samples_table_and_figures(demo: Path, report: dict[str, Any]) -> None:
 
 def test_a_second_run_takes_what_is_finished(demo: Path, corpus: Path, report: dict[str, Any]) -> None:
     said: list[str] = []
-    again = run_demo(small(demo, corpus), say=said.append).report
+    with heard_by(said.append):
+        again = run_demo(small(demo, corpus)).report
     assert {name: pack["fingerprint"] for name, pack in again["packs"].items()} == {
         name: pack["fingerprint"] for name, pack in report["packs"].items()
     }
@@ -140,17 +142,9 @@ def test_other_settings_start_over_and_keep_the_earlier_run(tmp_path: Path, corp
     train, valid = (Corpus.open(corpus, split, LANGUAGES) for split in ("train", "valid"))
     with resources.as_file(resources.files("graftmt.demo") / "base") as folder:
         base = Base.load(folder)
-    packs = [
-        make_pack(
-            pack_config(GREEK, tmp_path / "el", BASE_LANGUAGES, steps=2, seed=seed, device="cpu"),
-            base,
-            train,
-            valid,
-            quiet=True,
-            say=said.append,
-        )
-        for seed in (1, 2)
-    ]
+    configs = [pack_config(GREEK, tmp_path / "el", BASE_LANGUAGES, steps=2, seed=seed, device="cpu") for seed in (1, 2)]
+    with heard_by(said.append):
+        packs = [make_pack(config, base, train, valid) for config in configs]
     assert packs[0].fingerprint != packs[1].fingerprint
     assert sum("starting over" in line for line in said) == 1
     assert load_pack(tmp_path / "el.old-1" / "pack").fingerprint == packs[0].fingerprint
@@ -184,15 +178,15 @@ def test_the_shipped_base_is_small_whole_and_says_how_it_was_made(demo: Path) ->
 
 
 def test_a_corpus_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    options = DemoOptions(folder=tmp_path / "demo", corpus=tmp_path / "nothing", quiet=True)
+    options = DemoOptions(folder=tmp_path / "demo", corpus=tmp_path / "nothing")
     with pytest.raises(GraftError, match="nothing"):
-        run_demo(options, say=lambda text: None)
+        run_demo(options)
 
 
 def test_a_corpus_without_the_new_languages_is_an_error(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus", BASE_LANGUAGES, train_lines=3000, valid_lines=5, test_lines=5)
     with pytest.raises(GraftError, match="el"):
-        run_demo(small(tmp_path / "demo", tmp_path / "corpus"), say=lambda text: None)
+        run_demo(small(tmp_path / "demo", tmp_path / "corpus"))
 
 
 def test_a_base_that_is_not_the_demos_stays(tmp_path: Path, corpus: Path, graft_base: Callable[..., Path]) -> None:
@@ -200,13 +194,13 @@ def test_a_base_that_is_not_the_demos_stays(tmp_path: Path, corpus: Path, graft_
     before = {path.name: path.read_bytes() for path in (tmp_path / "mine" / "base").iterdir()}
     for from_scratch in (False, True):
         with pytest.raises(GraftError, match=r"mine/base holds another base than the demo's \(en, fr, ru\), .*--folder"):
-            run_demo(small(tmp_path / "mine", corpus, from_scratch=from_scratch), say=lambda text: None)
+            run_demo(small(tmp_path / "mine", corpus, from_scratch=from_scratch))
     assert {path.name: path.read_bytes() for path in (tmp_path / "mine" / "base").iterdir()} == before
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["base"]
     (tmp_path / "texts" / "base").mkdir(parents=True)
     (tmp_path / "texts" / "base" / "thesis.txt").write_text("all of it", encoding="utf-8")
     with pytest.raises(GraftError, match="is not empty and not a base"):
-        run_demo(small(tmp_path / "texts", corpus), say=lambda text: None)
+        run_demo(small(tmp_path / "texts", corpus))
 
 
 def test_a_base_that_the_demo_has_elsewhere_may_be_replaced(tmp_path: Path, graft_base: Callable[..., Path]) -> None:
@@ -232,7 +226,7 @@ def test_a_base_that_the_demo_has_elsewhere_may_be_replaced(tmp_path: Path, graf
 @pytest.mark.slow
 def test_the_demo_reaches_its_scores(tmp_path: Path) -> None:
     """Some two minutes on two cores: the demo as it is shipped."""
-    report = run_demo(DemoOptions(folder=tmp_path, quiet=True), say=lambda text: None).report
+    report = run_demo(DemoOptions(folder=tmp_path)).report
     for name, entry in report["directions"].items():
         floors = {"base": 97, "source pack": 90 if entry["zero_shot"] else 95, "composition": 85}
         floor = floors.get(entry["route"], 88 if entry["zero_shot"] else 92)
@@ -243,9 +237,9 @@ def test_the_demo_reaches_its_scores(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_from_scratch_reaches_the_same_scores(tmp_path: Path) -> None:
     """Some ten minutes on two cores: the whole training, then the shipped base on the same lines."""
-    few = {"test_lines": 200, "pack_steps": 2, "quiet": True}
-    fresh = run_demo(DemoOptions(folder=tmp_path / "fresh", from_scratch=True, **few), say=lambda text: None)
+    few = {"test_lines": 200, "pack_steps": 2}
+    fresh = run_demo(DemoOptions(folder=tmp_path / "fresh", from_scratch=True, **few))
     corpus = tmp_path / "fresh" / "corpus"
-    shipped = run_demo(DemoOptions(folder=tmp_path / "shipped", corpus=corpus, **few), say=lambda text: None)
+    shipped = run_demo(DemoOptions(folder=tmp_path / "shipped", corpus=corpus, **few))
     difference = fresh.report["averages"]["all"]["chrf"] - shipped.report["averages"]["all"]["chrf"]
     assert abs(difference) <= 1

@@ -22,6 +22,7 @@ from graftmt.experiments.jobs import Job, base_job
 from graftmt.experiments.material import shared_subwords
 from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.workshop import Workshop
+from graftmt.progress import heard_by
 from graftmt.text import Subwords
 from graftmt.training import Stopped, SubwordConfig
 
@@ -350,12 +351,13 @@ def test_a_damaged_run_says_how_to_start_over(graftmt, arguments, stop_in_traini
 
 
 def test_a_vocabulary_is_made_for_its_options(corpus: Path, tmp_path: Path) -> None:
-    train, locks = Corpus.open(corpus, "train", ("el",)), JobLocks(tmp_path / "locks", print)
+    train, locks = Corpus.open(corpus, "train", ("el",)), JobLocks(tmp_path / "locks")
     (corpus / "train.el.txt").write_text("ένα δύο τρία τέσσερα πέντε έξι επτά οκτώ εννέα δέκα\n" * 40, encoding="utf-8")
     options = SubwordConfig(merges=20, min_character_count=1)
     sizes, said = [], []
     for changed in (options, replace(options, pieces=50), replace(options, merges=10), options):
-        path = shared_subwords(train, changed, tmp_path / "text", locks, said.append, digest="0")
+        with heard_by(said.append):
+            path = shared_subwords(train, changed, tmp_path / "text", locks, digest="0")
         sizes.append(len(Subwords.load(path).pieces))
     assert sizes[1] == 50 and sizes[0] == sizes[3] == sizes[2] + 10
     assert len(said) == 3, "the first one is there still"

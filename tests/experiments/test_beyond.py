@@ -156,7 +156,7 @@ def test_scoped_packs_are_composed_without_what_is_for_english(
         profile,
     )
     store = Store(Addresses(profile, tmp_path, graft_corpus, {4: graft_base()}))
-    outcome = run_experiments(store, Plan(rows=(), jobs=jobs), quiet=True, say=lambda text: None)
+    outcome = run_experiments(store, Plan(rows=(), jobs=jobs))
     assert outcome.failed == {}
     found = results(tmp_path)
     both = [found[f"compose-{pair}-el-uk-seed1"] for pair in ("103+113", "101+115")]

@@ -23,7 +23,6 @@ def test_back_translation_stops_when_the_time_is_over_and_goes_on(
     monkeypatch.setattr("graftmt.augmentation.augmenting.AugmentOptions", partial(AugmentOptions, chunk_lines=4))
     base, folder = Base.load(graft_base()), tmp_path / "text"
     teacher = Teacher(graft_base(), base.fingerprint, base, "fp32", 1, "cpu")
-    said: list[str] = []
 
     def make(minutes: float | None) -> Material:
         return augmented(
@@ -35,10 +34,8 @@ def test_back_translation_stops_when_the_time_is_over_and_goes_on(
             folder,
             seed=1,
             digest="0",
-            locks=JobLocks(tmp_path / "locks", said.append),
+            locks=JobLocks(tmp_path / "locks"),
             minutes=minutes,
-            quiet=True,
-            say=said.append,
         )
 
     with pytest.raises(Stopped, match="time"):

@@ -25,6 +25,7 @@ from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.store import Store
 from graftmt.experiments.team import Team, environments_of, team, visible_gpus
 from graftmt.files import claimed, write_text
+from graftmt.progress import heard_by
 
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
 ASKED = ("--tables", "1,2,9", "--rows", "1,3,4,7,8,21,57", "--json")
@@ -74,7 +75,7 @@ def test_two_processes_share_the_jobs_and_come_to_the_results_of_one(
     result = graftmt(*ted(alone, *ASKED))
     assert result.code == 0, result.stderr
     expected = json.loads(result.stdout)["done"]
-    locks = JobLocks(shared / "locks", print)
+    locks = JobLocks(shared / "locks")
     with ExitStack() as held:  # until both are there
         for document in results(alone).values():
             held.enter_context(locks.take(document["name"]))
@@ -156,7 +157,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """`hold(output, name, then)`: as if another process were at it, until it is waited for twice; returns the waits."""
 
     def take(output: Path, name: str, then: Callable[[], None] = lambda: None) -> list[str]:
-        other = JobLocks(output / "locks", print).take(name)
+        other = JobLocks(output / "locks").take(name)
         other.__enter__()
         waits: list[str] = []
 
@@ -259,7 +260,7 @@ def test_failures_of_others_count_also_after_this_process_has_ended(tmp_path: Pa
 
 def test_the_time_given_ends_a_wait(graftmt, arguments, names, tmp_path: Path) -> None:
     name = names(tmp_path, "--tables", "1", "--rows", "4")["model-4"]
-    with JobLocks(tmp_path / "locks", print).take(name):
+    with JobLocks(tmp_path / "locks").take(name):
         result = graftmt(*arguments(tmp_path, "--tables", "1", "--rows", "4", "--minutes", "0.01"), "--json")
     assert result.code == 0, result.stderr
     assert result.stderr.count(f"waiting for other processes, which are at {name} …") == 1
@@ -269,21 +270,21 @@ def test_the_time_given_ends_a_wait(graftmt, arguments, names, tmp_path: Path) -
 
 def test_a_process_with_other_settings_waits_for_nobody(graftmt, arguments, names, tmp_path: Path) -> None:
     command = arguments(tmp_path, "--tables", "2", "--rows", "7")
-    with JobLocks(tmp_path / "locks", print).take(names(tmp_path, "--tables", "2", "--rows", "7")["model-7-el-seed1"]):
+    with JobLocks(tmp_path / "locks").take(names(tmp_path, "--tables", "2", "--rows", "7")["model-7-el-seed1"]):
         result = graftmt(*command, "packs.source.steps=5")
     assert result.code == 0 and "waiting" not in result.stderr
 
 
 def test_locks(tmp_path: Path) -> None:
     said: list[str] = []
-    mine, other = JobLocks(tmp_path, said.append), JobLocks(tmp_path, said.append)
-    with mine.take("model-4"), mine.take("model-4"):  # what a job has is not taken from it on the way
+    mine, other = JobLocks(tmp_path), JobLocks(tmp_path)
+    with heard_by(said.append), mine.take("model-4"), mine.take("model-4"):  # what a job has is not taken from it on the way
         assert other.is_held("model-4")
         assert not mine.is_held("model-4")
         with pytest.raises(Held) as held, other.take("model-4"):
             pass
         assert held.value.name == "model-4"
-    with other.take("model-4", wait=True):
+    with heard_by(said.append), other.take("model-4", wait=True):
         assert mine.is_held("model-4")
     assert said == []
     with claimed(tmp_path / "model-4.lock") as free, claimed(tmp_path / "model-4.lock") as again:
@@ -299,7 +300,7 @@ def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Pa
     expected = run(alone, *asked)["done"]
     log = shared / "logs" / "process-2.log"
     with ExitStack() as held:
-        locks = JobLocks(shared / "locks", print)
+        locks = JobLocks(shared / "locks")
         for document in results(alone).values():
             held.enter_context(locks.take(document["name"]))
 
@@ -325,12 +326,12 @@ def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Pa
 
 def test_a_process_that_fails_is_told_of(tmp_path: Path) -> None:
     said: list[str] = []
-    with team(3, ["--version"], tmp_path, said.append) as good:
-        assert good.wait(said.append) == 0
+    with heard_by(said.append), team(3, ["--version"], tmp_path) as good:
+        assert good.wait() == 0
     assert len(good.started) == 2
     assert said == [f"3 processes share the work; what the others say is in {tmp_path}"]
-    with team(2, ["no-such-command"], tmp_path, said.append) as bad:
-        assert bad.wait(said.append) != 0
+    with heard_by(said.append), team(2, ["no-such-command"], tmp_path) as bad:
+        assert bad.wait() != 0
     assert said[-1].endswith(f"its log is {tmp_path / 'process-2.log'}")
     assert "no-such-command" in (tmp_path / "process-2.log").read_text(encoding="utf-8")
 
@@ -345,7 +346,7 @@ def sleepers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_others_end_with_the_first(sleepers: None, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), team(3, [], tmp_path, lambda text: None) as found:
+    with pytest.raises(KeyboardInterrupt), team(3, [], tmp_path) as found:
         assert all(process.poll() is None for process, _ in found.started)
         raise KeyboardInterrupt
     assert all(process.poll() is not None for process, _ in found.started)
@@ -355,7 +356,7 @@ def test_the_others_end_with_the_first_after_sigterm(sleepers: None, tmp_path: P
     told: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))  # which would end the tests otherwise
     try:
-        with pytest.raises(SystemExit) as leaving, team(2, [], tmp_path, lambda text: None) as found:
+        with pytest.raises(SystemExit) as leaving, team(2, [], tmp_path) as found:
             signal.raise_signal(signal.SIGTERM)
             raise AssertionError("it goes on")
         assert leaving.value.code == 143
@@ -371,7 +372,7 @@ def test_after_a_training_that_a_signal_stopped_nobody_is_waited_for(
 ) -> None:
     stopped = scheduling.Outcome(stopped="stopped by SIGTERM", exit_code=143)
     monkeypatch.setattr(scheduling, "run_experiments", lambda *given, **named: stopped)
-    monkeypatch.setattr(Team, "wait", lambda self, say: pytest.fail("it waits"))
+    monkeypatch.setattr(Team, "wait", lambda self: pytest.fail("it waits"))
     result = graftmt(*arguments(tmp_path / "out", "--tables", "1", "--rows", "4", "--processes", "2"))
     assert result.code == 143
     assert "stopped by SIGTERM; everything is saved" in result.stderr

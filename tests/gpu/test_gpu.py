@@ -208,10 +208,10 @@ def test_a_run_of_recorded_steps_goes_on_exactly(tmp_path: Path, compiled: bool)
             },
         )
 
-    whole = train_base(config("whole"), quiet=True, say=lambda text: None)
+    whole = train_base(config("whole"))
     with pytest.raises(Stopped):
-        train_base(config("cut"), quiet=True, say=lambda text: None, minutes=0.0)
-    cut = train_base(config("cut"), quiet=True, say=lambda text: None)
+        train_base(config("cut"), minutes=0.0)
+    cut = train_base(config("cut"))
     ours, theirs = (Base.load(folder).model.state_dict() for folder in (whole, cut))
     # Atomic additions in attention's backward pass come in any order: nearly, not to the bit.
     for name, tensor in ours.items():

@@ -135,7 +135,7 @@ def trained(
     base = Base.load(folder)
     before = look_at(base, folder)
     config = graft_config(run, side, recipe)
-    job = prepare_pack(config, base, Corpus.open(graft_corpus, "train"), None, quiet=True, say=lambda _: None)
+    job = prepare_pack(config, base, Corpus.open(graft_corpus, "train"), None)
     first = {name: parameter.detach().clone() for name, parameter in job.pack.parameters.items()}
     pack = train_graft(run, base, side, recipe)
     return Trained(base, folder, job, first, pack, before, look_at(base, folder), run)

@@ -44,7 +44,7 @@ config = PackConfig(
     data=PackDataConfig(partners=("en",), cache=folder / "cache"), subwords=SubwordConfig(model=subwords), tensorboard=False,
     validation=ValidationConfig(every=3, lines=4),
 )
-trained = train_pack(config, Base.load(base), Corpus.open(corpus, "train"), Corpus.open(corpus, "valid"), quiet=True, say=str)
+trained = train_pack(config, Base.load(base), Corpus.open(corpus, "train"), Corpus.open(corpus, "valid"))
 assert all((trained.parameters[f"encoder.scale.{layer}"] != 1).any() for layer in range(3))
 stored = load_pack(folder / "run" / "pack")
 assert str(stored.recipe) == "embed + enc-scale" and list(stored.parameters) == list(trained.parameters)

@@ -47,7 +47,7 @@ def rows(folder: Path, split: str) -> list[tuple[str, ...]]:
 
 
 def split(texts: Texts, folder: Path, **options: object) -> Split:
-    return split_corpus(write(folder / "in", texts), folder / "out", SplitOptions(**options), quiet=True)  # type: ignore[arg-type]
+    return split_corpus(write(folder / "in", texts), folder / "out", SplitOptions(**options))  # type: ignore[arg-type]
 
 
 def test_letters_are_what_near_duplicates_share() -> None:
@@ -78,7 +78,7 @@ def test_valid_and_test_are_full_lines_and_train_is_the_rest(tmp_path: Path) -> 
 def test_the_seed_decides(tmp_path: Path) -> None:
     corpus = write(tmp_path / "in", made_up(300))
     for name, seed in (("one", 1), ("again", 1), ("other", 2)):
-        split_corpus(corpus, tmp_path / name, SplitOptions(valid=20, test=20, seed=seed), quiet=True)
+        split_corpus(corpus, tmp_path / name, SplitOptions(valid=20, test=20, seed=seed))
     one, again, other = (
         {path.name: path.read_bytes() for path in (tmp_path / name).glob("*.txt")} for name in ("one", "again", "other")
     )
@@ -106,9 +106,7 @@ def test_a_frequent_line_is_no_likelier_than_a_rare_one(tmp_path: Path) -> None:
     texts = {language: [*lines, *[f"{language} thanks!"] * 5000] for language, lines in made_up(500).items()}
     found = 0
     for seed in range(5):
-        split_corpus(
-            write(tmp_path / "in", texts), tmp_path / f"out{seed}", SplitOptions(valid=10, test=0, seed=seed), quiet=True
-        )
+        split_corpus(write(tmp_path / "in", texts), tmp_path / f"out{seed}", SplitOptions(valid=10, test=0, seed=seed))
         found += ("de thanks!", "en thanks!", "fr thanks!") in rows(tmp_path / f"out{seed}", "valid")
     assert found <= 2
 
@@ -131,7 +129,7 @@ def test_nothing_leaks(lines: list[tuple[str, ...]], valid: int, test: int, seed
         folder = Path(name)
         corpus = write(folder / "in", dict(zip(LANGUAGES, zip(*lines, strict=True), strict=True)))
         try:
-            made = split_corpus(corpus, folder / "out", options, quiet=True)
+            made = split_corpus(corpus, folder / "out", options)
         except DataError:  # too few lines, or none left
             assert not (folder / "out").exists()
             return
@@ -178,7 +176,7 @@ def test_training_text_is_kept_clear_of_other_test_sets(tmp_path: Path) -> None:
     write(tmp_path / "flores", {"en": ["EN C.", "en d"], "el": ["γ", "δ"]}, "devtest")
     write(tmp_path / "flores", {"en": ["en e"]}, "train")
     options = SplitOptions(valid=20, test=0)
-    made = split_corpus(corpus, tmp_path / "out", options, clear_of=held_out_splits(tmp_path / "flores"), quiet=True)
+    made = split_corpus(corpus, tmp_path / "out", options, clear_of=held_out_splits(tmp_path / "flores"))
     assert made.left_out == {"held_out": 20, "near_duplicates": 2}
     assert not {"en c", "en d"} & {row[1] for name in ("train", "valid") for row in rows(tmp_path / "out", name)}
     with pytest.raises(DataError, match="nothing to keep clear of"):
@@ -213,9 +211,9 @@ def test_bad_options_and_corpora_are_errors(tmp_path: Path) -> None:
     with pytest.raises(LanguageError, match="'xx' is not a language here"):
         split(made_up(50), tmp_path, valid=1, test=0, per_direction=True, directions="en-xx")
     with pytest.raises(DataError, match="has en alone"):
-        split_corpus(write(tmp_path / "one", {"en": ["a"]}), tmp_path / "out", quiet=True)
+        split_corpus(write(tmp_path / "one", {"en": ["a"]}), tmp_path / "out")
     with pytest.raises(DataError, match="different numbers of lines"):
-        split_corpus(write(tmp_path / "uneven", {"en": ["a"], "fr": ["a", "b"]}), tmp_path / "out", quiet=True)
+        split_corpus(write(tmp_path / "uneven", {"en": ["a"], "fr": ["a", "b"]}), tmp_path / "out")
     corpus = write(tmp_path / "in", made_up(50))
     with pytest.raises(DataError, match="holds what is to be read"):
-        split_corpus(corpus, tmp_path / "in", SplitOptions(valid=1, test=1), quiet=True)
+        split_corpus(corpus, tmp_path / "in", SplitOptions(valid=1, test=1))

@@ -90,7 +90,7 @@ SMALL = [("a", "b", "c c"), ("a", "b", ""), ("", "x", "y"), (" ", "only", ""), (
 
 
 def test_lines_pairs_words_and_characters_are_counted() -> None:
-    counted = count_lines(source_of(SMALL, ("de", "en", "fr")), text=True, quiet=True)
+    counted = count_lines(source_of(SMALL, ("de", "en", "fr")), text=True)
     assert counted.total == 5
     assert counted.lines == {"de": 3, "en": 4, "fr": 3}
     assert counted.pairs == {("de", "en"): 2, ("de", "fr"): 2, ("en", "fr"): 2}
@@ -109,7 +109,7 @@ def test_lines_pairs_words_and_characters_are_counted() -> None:
 def test_pairs_are_lines_with_text_in_both(present: list[tuple[bool, ...]]) -> None:
     languages = ("ar", "de", "en", "zh")
     lines = [tuple("text" * there for there in row) for row in present]
-    counted = count_lines(source_of(lines, languages), quiet=True)
+    counted = count_lines(source_of(lines, languages))
     for (i, one), (j, other) in combinations(enumerate(languages), 2):
         expected = sum(row[i] and row[j] for row in present)
         assert counted.between(one, other) == counted.between(other, one) == expected
@@ -211,19 +211,19 @@ def test_fixed_probabilities_are_parsed() -> None:
 
 
 def test_a_corpus_without_english_or_without_pairs() -> None:
-    counted = count_lines(source_of([("a", "b")], ("de", "fr")), quiet=True)
+    counted = count_lines(source_of([("a", "b")], ("de", "fr")))
     assert default_views(counted.languages) == ["multi-parallel"]
     assert default_views(("de", "en")) == ["english-centric", "multi-parallel"]
     assert cells(counted)["de"] == ("1", "1")
     assert document(counted)["pivot"] is None
-    lonely = count_lines(source_of([("a", ""), ("", "b")], ("de", "fr")), quiet=True)
+    lonely = count_lines(source_of([("a", ""), ("", "b")], ("de", "fr")))
     with pytest.raises(DataError, match="no line with text on both sides of any direction"):
         sampling(lonely, "multi-parallel", temperature=5)
 
 
 def test_statistics_are_written_for_people_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    counted = count_lines(source_of(SMALL, ("de", "en", "fr")), quiet=True)
+    counted = count_lines(source_of(SMALL, ("de", "en", "fr")))
     samplings = [sampling(counted, view, temperature=2) for view in ("english-centric", "multi-parallel")]
     written = write_statistics(tmp_path, counted, samplings)
     names = ["statistics.md", "statistics.json", "pairs.png", "sampling-english-centric.png", "sampling-multi-parallel.png"]

@@ -78,7 +78,7 @@ def many_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lines_are_joined_through_english_and_each_is_there_once(tmp_path: Path) -> None:
-    made = align(write_pairs(tmp_path, PAIRS), tmp_path / "out", quiet=True)
+    made = align(write_pairs(tmp_path, PAIRS), tmp_path / "out")
     lines = read_lines(tmp_path / "out")
     assert lines == reference(PAIRS)
     rows = dict(zip(lines["en"], zip(lines["de"], lines["el"], lines["fr"], strict=True), strict=True))
@@ -98,12 +98,12 @@ def test_lines_are_joined_through_english_and_each_is_there_once(tmp_path: Path)
 
 def test_lines_in_few_languages_can_be_left_out(tmp_path: Path) -> None:
     corpora = write_pairs(tmp_path, PAIRS)
-    made = align(corpora, tmp_path / "out", AlignOptions(min_languages=3), quiet=True)
+    made = align(corpora, tmp_path / "out", AlignOptions(min_languages=3))
     assert read_lines(tmp_path / "out") == reference(PAIRS, 3)
     assert (made.lines, made.left_out) == (2, 2)
     assert (made.corpora["fr"].different, made.corpora["fr"].lines) == (3, 2)
     with pytest.raises(DataError, match="no line has text in 5 languages"):
-        align(corpora, tmp_path / "none", AlignOptions(min_languages=5), quiet=True)
+        align(corpora, tmp_path / "none", AlignOptions(min_languages=5))
     assert not (tmp_path / "none").exists()
 
 
@@ -127,9 +127,9 @@ def test_the_result_is_that_of_a_program_in_memory(
         options = AlignOptions(min_languages=min_languages, threads=chance.choice([1, 2]))
         if not expected["en"]:
             with pytest.raises(DataError, match="no line has text in 3 languages"):
-                align(corpora, folder / "out", options, quiet=True)
+                align(corpora, folder / "out", options)
         else:
-            align(corpora, folder / "out", options, quiet=True)
+            align(corpora, folder / "out", options)
             assert read_lines(folder / "out") == expected
 
 
@@ -145,16 +145,16 @@ def test_neither_order_nor_threads_nor_memory_matter(tmp_path: Path, monkeypatch
     monkeypatch.setattr(through_english, "RANGE_SHARE", 2000)
     monkeypatch.setattr(through_english, "SORTED_SHARE", 0.0005)
     corpora = write_pairs(tmp_path, made_up_pairs(30_000))
-    align(corpora, tmp_path / "one", AlignOptions(threads=1), quiet=True)
+    align(corpora, tmp_path / "one", AlignOptions(threads=1))
     monkeypatch.setattr(through_english, "RANGE_SHARE", 1)
     monkeypatch.setattr(through_english, "SORTED_SHARE", 1)
-    align(corpora[::-1], tmp_path / "two", AlignOptions(threads=4, memory="2GB"), quiet=True)
+    align(corpora[::-1], tmp_path / "two", AlignOptions(threads=4, memory="2GB"))
     for path in sorted((tmp_path / "one").iterdir()):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
 
 def test_lines_come_shuffled(tmp_path: Path) -> None:
-    align(write_pairs(tmp_path, {"fr": [(f"{n:05}", "x") for n in range(2000)]}), tmp_path / "out", quiet=True)
+    align(write_pairs(tmp_path, {"fr": [(f"{n:05}", "x") for n in range(2000)]}), tmp_path / "out")
     numbers = [int(line) for line in read_lines(tmp_path / "out")["en"]]
     steps = [abs(one - other) for one, other in pairwise(numbers)]
     assert abs(sum(steps) / len(steps) / 2000 - 1 / 3) < 0.03
@@ -163,8 +163,8 @@ def test_lines_come_shuffled(tmp_path: Path) -> None:
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     corpora = write_pairs(tmp_path, PAIRS)
-    align(corpora, tmp_path / "made" / "out", quiet=True)
-    align(corpora, tmp_path / "made" / "other", AlignOptions(temporary=tmp_path / "temporary"), quiet=True)
+    align(corpora, tmp_path / "made" / "out")
+    align(corpora, tmp_path / "made" / "other", AlignOptions(temporary=tmp_path / "temporary"))
     assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["other", "out"]
     assert list((tmp_path / "temporary").iterdir()) == []
 
@@ -177,13 +177,13 @@ def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
             raise DataError("stopped")
 
         patch.setattr(through_english, "_join", stop)
-        align(corpora, tmp_path / "out", quiet=True)
+        align(corpora, tmp_path / "out")
     (tmp_path / "fr.fr").write_text("A\nB\nC\nD\nE\n", encoding="utf-8")
-    made = align(corpora, tmp_path / "out", quiet=True)
+    made = align(corpora, tmp_path / "out")
     assert made.resumed == ("de", "el")
     changed = {**PAIRS, "fr": [(english, "ABCDE"[n]) for n, (english, _) in enumerate(PAIRS["fr"])]}
     assert read_lines(tmp_path / "out") == reference(changed)
-    assert align(corpora, tmp_path / "out", quiet=True).resumed == ()
+    assert align(corpora, tmp_path / "out").resumed == ()
 
 
 PROGRAM = """
@@ -193,7 +193,7 @@ from graftmt.prepare.bilingual import find_corpora
 from graftmt.prepare.through_english import AlignOptions, align
 folder = Path(sys.argv[1])
 corpora = find_corpora([f"{code}={folder / code}" for code in ("de", "fr", "it")])
-align(corpora, Path(sys.argv[2]), AlignOptions(threads=2, temporary=Path(sys.argv[3])), quiet=True)
+align(corpora, Path(sys.argv[2]), AlignOptions(threads=2, temporary=Path(sys.argv[3])))
 """
 
 
@@ -223,9 +223,9 @@ def test_a_killed_run_goes_on_to_the_same_result(tmp_path: Path, awaited: str) -
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert not (made / "out").exists()
-    again = align(corpora, made / "out", AlignOptions(temporary=work), quiet=True)
+    again = align(corpora, made / "out", AlignOptions(temporary=work))
     assert ("de" in again.resumed) == (awaited in ("de.json", "it.json", "joining"))
-    align(corpora, tmp_path / "expected", quiet=True)
+    align(corpora, tmp_path / "expected")
     for path in sorted((tmp_path / "expected").iterdir()):
         assert path.read_bytes() == (made / "out" / path.name).read_bytes()
     assert [path.name for path in made.iterdir()] == ["out"]
@@ -238,7 +238,7 @@ def test_a_second_run_on_the_same_output_is_told_so(tmp_path: Path) -> None:
         through_english.exclusive(through_english._work_folder(tmp_path / "out", AlignOptions()), ""),
         pytest.raises(GraftError, match=r"the alignment in .* is in use by another process"),
     ):
-        align(corpora, tmp_path / "out", quiet=True)
+        align(corpora, tmp_path / "out")
 
 
 @pytest.fixture
@@ -285,7 +285,7 @@ def test_bad_text_is_an_error_that_names_the_file(tmp_path: Path, english: bytes
     (tmp_path / "fr.en").write_bytes(english)
     (tmp_path / "fr.fr").write_bytes(french)
     with pytest.raises(DataError, match=words):
-        align(corpora, tmp_path / "out", quiet=True)
+        align(corpora, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -359,10 +359,10 @@ def test_the_output_never_replaces_the_input_or_something_else(tmp_path: Path) -
     (tmp_path / "in").mkdir()
     corpora = write_pairs(tmp_path / "in", PAIRS)
     with pytest.raises(DataError, match="holds what is to be read"):
-        align(corpora, tmp_path / "in", quiet=True)
+        align(corpora, tmp_path / "in")
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").touch()
     with pytest.raises(DataError, match=r"not a corpus \(chapter\.txt\), and stays as it is"):
-        align(corpora, tmp_path / "thesis", quiet=True)
+        align(corpora, tmp_path / "thesis")
     with pytest.raises(DataError, match="is a file"):
-        align(corpora, tmp_path / "in" / "fr.en", quiet=True)
+        align(corpora, tmp_path / "in" / "fr.en")

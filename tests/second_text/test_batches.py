@@ -22,7 +22,7 @@ def tokens_of(composition: Composition, direction: Direction, corpus: Path, cach
         direction.source: codec.source_tokenizer(direction.source),
         direction.target: codec.target_tokenizer(direction.target),
     }
-    return tokenize_corpus(Corpus.open(corpus, "train", tuple(direction)), texts, cache, quiet=True)
+    return tokenize_corpus(Corpus.open(corpus, "train", tuple(direction)), texts, cache)
 
 
 def codes(text: object, language: str, layout_has: bool) -> list[int]:

@@ -55,7 +55,7 @@ def test_a_base_learns_and_its_search_writes_text_alone(
     torch.manual_seed(1)
     stored = Base.load(make_base(arrangement))
     base, text = Base.create(stored.model.config, stored.tokenizer), stored.tokenizer.side("target")
-    tokens = tokenize_corpus(Corpus.open(graft_corpus, "train", KNOWN), text, tmp_path, quiet=True)
+    tokens = tokenize_corpus(Corpus.open(graft_corpus, "train", KNOWN), text, tmp_path)
     directions = select_directions("multi-parallel", KNOWN)
     codec = compose(base).codec
     losses = optimise(base.model, base.model.parameters(), codec, tokens, directions, steps=60, packed=packed)
@@ -104,7 +104,7 @@ def test_a_pack_learns_and_the_base_does_not(
     partner = base.target_languages[-1] if side == "source" else base.source_languages[0]
     direction = ("uk", partner) if side == "source" else (partner, "uk")
     texts = texts_of(composition, *direction)
-    tokens = tokenize_corpus(Corpus.open(graft_corpus, "train", direction), texts, tmp_path, quiet=True)
+    tokens = tokenize_corpus(Corpus.open(graft_corpus, "train", direction), texts, tmp_path)
     directions = select_directions("-".join(direction), direction)
     losses = optimise(
         composition.model, pack.parameters.values(), composition.codec, tokens, directions, steps=25, packed=packed
@@ -140,7 +140,7 @@ def test_packs_are_added_to_a_base_of_another_kind_as_to_ours(
         recipe = "embed + init:alignment"
         config = graft_config(tmp_path / side, side, recipe, languages=(language,), partners=partners, subwords=subwords)
         config = replace(config, stages=(replace(config.stages[0], packed=packed),))
-        made = train_pack(config, base, train, valid, quiet=True, say=lambda text: None)
+        made = train_pack(config, base, train, valid)
         assert made.tokenizer.kind == "inline-cased-bpe"
         assert set(made.card["initialisation"]) >= {"overlap"}
         packs[f"{language}-{side}"] = tmp_path / side / "pack"

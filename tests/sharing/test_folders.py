@@ -23,7 +23,7 @@ from sharing.web_server import WebFolder
 def test_what_is_pushed_into_a_folder_is_in_its_index(packs: Path, base: Path, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "public"
     for thing, name in ((base, None), (packs / "el-source", "greek/el"), (packs / "uk-target", "uk.graftpack")):
-        push(PushOptions(thing=thing, destination=str(folder), name=name, licence="mit"), lambda text: None)
+        push(PushOptions(thing=thing, destination=str(folder), name=name, licence="mit"))
     listing = open_store(str(folder)).listing()
     assert [(offer.name, offer.kind, offer.licence) for offer in listing.offers] == [
         ("greek/el", "pack", "mit"),
@@ -42,7 +42,7 @@ def test_nothing_is_put_where_something_else_is(packs: Path, base: Path, tmp_pat
     inside_a_base = Path(shutil.copytree(base, tmp_path / "base"))
     for destination in (tmp_path / "public", inside_a_base):
         with pytest.raises(PlaceError):
-            push(PushOptions(thing=packs / "el-source", destination=str(destination)), lambda text: None)
+            push(PushOptions(thing=packs / "el-source", destination=str(destination)))
     with pytest.raises(PlaceError):
         write_index(inside_a_base)
     assert not (inside_a_base / INDEX).exists()

@@ -14,6 +14,7 @@ import yaml
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.packs import load_pack, save_pack
+from graftmt.progress import heard_by
 from graftmt.sharing import PullOptions, PullResult, PushOptions, PushResult, open_store, pull, push
 from graftmt.sharing.connections import Refused, SharingError
 from graftmt.sharing.stores.folder import write_index
@@ -23,11 +24,12 @@ from sharing.web_server import serve
 
 def put(thing: Path, destination: str, said: list[str] | None = None, **options: Any) -> PushResult:
     heard: list[str] = [] if said is None else said
-    return push(PushOptions(thing=thing, destination=destination, **options), heard.append)
+    with heard_by(heard.append):
+        return push(PushOptions(thing=thing, destination=destination, **options))
 
 
 def take(source: str, name: str | None = None, **options: Any) -> PullResult:
-    return pull(PullOptions(source=source, name=name, quiet=True, **options), lambda text: None)
+    return pull(PullOptions(source=source, name=name, **options))
 
 
 def test_a_pack_comes_back_as_it_was(hub: Hub, packs: Path, tmp_path: Path) -> None:

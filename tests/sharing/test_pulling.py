@@ -29,7 +29,7 @@ SHORT = Patience(connect=3.0, window=0.6, least=64, document=2.0)
 
 
 def take(source: str | Path, name: str | None = None, **options: Any) -> PullResult:
-    return pull(PullOptions(source=str(source), name=name, quiet=True, **options), lambda text: None)
+    return pull(PullOptions(source=str(source), name=name, **options))
 
 
 @pytest.fixture(autouse=True)

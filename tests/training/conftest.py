@@ -165,16 +165,17 @@ from pathlib import Path
 from graftmt.base import Base, parameters
 from graftmt.configuration import from_mapping, load_yaml
 from graftmt.data import Corpus
+from graftmt.progress import heard_by
 from graftmt.training import PackConfig, train_pack
 
 config, folder, corpus = map(Path, sys.argv[1:])
 base = Base.load(folder)
-train_pack(
-    from_mapping(PackConfig, load_yaml(config)),
-    base,
-    *(Corpus.open(corpus, split) for split in ("train", "valid")),
-    say=lambda text: print(text, flush=True),
-)
+with heard_by(lambda text: print(text, flush=True)):
+    train_pack(
+        from_mapping(PackConfig, load_yaml(config)),
+        base,
+        *(Corpus.open(corpus, split) for split in ("train", "valid")),
+    )
 kept, stored = parameters(base.model), parameters(Base.load(folder).model)
 assert all(kept[name].equal(tensor) for name, tensor in stored.items()), "the resident base has changed"
 """
@@ -283,7 +284,7 @@ def train_pack_alone(
 
     def train(run: Path, **changes: Any) -> Pack:
         texts = (Corpus.open(graft_corpus, split) for split in ("train", "valid"))
-        return train_pack(pack_config(run, **changes), Base.load(graft_base()), *texts, quiet=True, say=lambda text: None)
+        return train_pack(pack_config(run, **changes), Base.load(graft_base()), *texts)
 
     return train
 

@@ -19,6 +19,7 @@ from graftmt.data import Corpus, Direction
 from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.packs import Pack, compose, load_pack, save_pack
+from graftmt.progress import heard_by
 from graftmt.training import PackConfig, Stopped, SubwordConfig, ValidationConfig, train_pack
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.journal import read_log
@@ -47,7 +48,7 @@ def test_the_fingerprint_of_the_text_is_that_of_earlier_versions(
     """So that runs begun with them go on."""
     train, valid = (Corpus.open(graft_corpus, split) for split in ("train", "valid"))
     config = graft_config(tmp_path / "run", "source", partners=("fr", "en"))
-    job = prepare_pack(config, base, train, valid, quiet=True, say=lambda text: None)
+    job = prepare_pack(config, base, train, valid)
     tokenizers = {**dict.fromkeys(base.languages, base.tokenizer), "el": job.pack.tokenizer}
     digest = hashlib.sha256(f"{base.fingerprint}  {job.pack.recipe}".encode())
     for corpus, names in ((train, ["el", "fr", "en"]), (valid, ["el", "en", "fr", "ru"])):  # ru is watched
@@ -111,7 +112,7 @@ def test_which_directions_are_watched(
 
     def validator(side: str, corpus: Corpus = valid, **options: Any) -> Any:
         config = graft_config(tmp_path / "run", side, **options)
-        return prepare_pack(config, base, train, corpus, quiet=True, say=lambda _: None).prepared.validator
+        return prepare_pack(config, base, train, corpus).prepared.validator
 
     found = validator("source")
     assert (found.directions, found.watched) == ([Direction("el", "en")], [Direction("el", "fr"), Direction("el", "ru")])
@@ -169,7 +170,7 @@ def test_directions_without_a_line_in_common_are_not_validated(
     lines = (corpus / "valid.fr.txt").read_text(encoding="utf-8").splitlines()
     (corpus / "valid.fr.txt").write_text("\n" * len(lines), encoding="utf-8")
     train, valid = (Corpus.open(corpus, split) for split in ("train", "valid"))
-    job = prepare_pack(graft_config(tmp_path / "run", partners=partners), base, train, valid, quiet=True, say=lambda _: None)
+    job = prepare_pack(graft_config(tmp_path / "run", partners=partners), base, train, valid)
     validator = job.prepared.validator
     assert validator is not None
     assert (validator.directions, validator.watched) == ([Direction("el", "en")], [Direction("el", "ru")])
@@ -182,7 +183,8 @@ def test_a_text_too_small_for_the_merges_is_said_in_a_line(
     said: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pack_subwords(config, Corpus.open(graft_corpus, "train"), said.append)
+        with heard_by(said.append):
+            pack_subwords(config, Corpus.open(graft_corpus, "train"))
     assert len(said) == 2
     assert "merges only, 5000 were asked for" in said[1]
 
@@ -251,7 +253,7 @@ def test_a_fresh_run_keeps_the_earlier_one(
     first = train_graft(tmp_path / "run", base)
     config = graft_config(tmp_path / "run", seed=2)
     train = Corpus.open(graft_corpus, "train")
-    second = train_pack(config, base, train, fresh=True, quiet=True, say=lambda _: None)
+    second = train_pack(config, base, train, fresh=True)
     assert second.fingerprint != first.fingerprint
     assert load_pack(tmp_path / "run.old-1" / "pack").fingerprint == first.fingerprint
 
@@ -303,7 +305,7 @@ def test_a_continued_run_starts_from_its_parent_and_resumes_exactly(
 ) -> None:
     train = Corpus.open(graft_corpus, "train")
     config = graft_config(tmp_path / "first", "target", parent=parent)
-    job = prepare_pack(config, base, train, None, quiet=True, say=lambda _: None)
+    job = prepare_pack(config, base, train, None)
     assert tensors(job.pack) == tensors(load_pack(parent))
     # A clipped gradient's norm is a sum over all parameters in order.
     stage = replace(graft_config(tmp_path, "target", steps=8).stages[0], clip_norm=0.1)
@@ -314,8 +316,8 @@ def test_a_continued_run_starts_from_its_parent_and_resumes_exactly(
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("graftmt.training.stages.Trainer", stopping_after(3))
                 with pytest.raises(Stopped):
-                    train_pack(config, base, train, quiet=True, say=lambda _: None)
-        packs.append(train_pack(config, base, train, quiet=True, say=lambda _: None))
+                    train_pack(config, base, train)
+        packs.append(train_pack(config, base, train))
     assert tensors(packs[0]) == tensors(packs[1])
 
 
@@ -390,7 +392,7 @@ def test_english_text_is_not_needed(
     base: Base, graft_config: Callable[..., PackConfig], graft_corpus: Path, tmp_path: Path
 ) -> None:
     train = Corpus.open(graft_corpus, "train", ["el", "fr"])
-    train_pack(graft_config(tmp_path / "run", partners=("fr",)), base, train, quiet=True, say=lambda _: None)
+    train_pack(graft_config(tmp_path / "run", partners=("fr",)), base, train)
 
 
 def test_directions_are_new_languages_with_partners(graft_config: Callable[..., PackConfig], tmp_path: Path) -> None:
@@ -453,7 +455,7 @@ def test_text_that_is_not_there_is_said_before_anything_is_done(
     train = Corpus.open(graft_corpus, "train", present)
     config = graft_config(tmp_path / "run", languages=languages, partners=partners)
     with pytest.raises(LanguageError) as caught:
-        train_pack(config, base, train, quiet=True, say=lambda _: None)
+        train_pack(config, base, train)
     assert words in str(caught.value)
 
 

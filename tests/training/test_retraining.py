@@ -22,6 +22,7 @@ from graftmt.data import Corpus, Direction
 from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError
 from graftmt.model import ModelConfig, Transformer
+from graftmt.progress import heard_by
 from graftmt.training import RetrainConfig, Stopped, retrain_base
 from graftmt.training.drift import Drift
 from graftmt.training.journal import read_log
@@ -147,7 +148,8 @@ def retrain(config: RetrainConfig, **options: Any) -> list[str]:
     """In this process; what was said, the reason of a stop included."""
     said: list[str] = []
     try:
-        retrain_base(config, quiet=True, say=said.append, **options)
+        with heard_by(said.append):
+            retrain_base(config, **options)
     except Stopped as stop:
         said.append(stop.reason)
     return said
@@ -155,7 +157,7 @@ def retrain(config: RetrainConfig, **options: Any) -> list[str]:
 
 def job_of(config: RetrainConfig, languages: Sequence[str] = ALL) -> tuple[Base, RetrainJob]:
     base = Base.load(config.base)
-    return base, prepare_retraining(config, base, languages, quiet=True, say=lambda text: None)
+    return base, prepare_retraining(config, base, languages)
 
 
 def test_subword_options_that_are_not_given_are_those_of_the_base(tmp_path: Path, settings, graft_base) -> None:

@@ -94,12 +94,11 @@ def test_before_the_first_checkpoint_another_vocabulary_is_made_where_the_option
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     run = tmp_path / "run"
-    silent: dict[str, Any] = {"quiet": True, "say": lambda text: None}
-    first = prepare(one_stage(run, "subwords.merges=20"), **silent).codec.base
+    first = prepare(one_stage(run, "subwords.merges=20")).codec.base
     made = (run / "subwords.model").stat().st_mtime_ns
-    assert prepare(one_stage(run, "subwords.merges=20"), **silent).codec.base.fingerprint == first.fingerprint
+    assert prepare(one_stage(run, "subwords.merges=20")).codec.base.fingerprint == first.fingerprint
     assert (run / "subwords.model").stat().st_mtime_ns == made  # kept
-    second = prepare(one_stage(run, "subwords.merges=30"), **silent).codec.base
+    second = prepare(one_stage(run, "subwords.merges=30")).codec.base
     assert len(second) == len(first) + 10
 
 
@@ -108,8 +107,7 @@ def test_the_fingerprint_of_the_text_is_that_of_earlier_versions_and_reads_each_
 ) -> None:
     """So that runs begun with them go on."""
     config = one_stage(tmp_path / "run", f"subwords.model={uninterrupted / 'subwords.model'}")
-    silent: dict[str, Any] = {"quiet": True, "say": lambda text: None}
-    tokenizer = prepare(config, **silent).codec.base
+    tokenizer = prepare(config).codec.base
     keys = [
         " ".join(cache_key(path, tokenizer) for path in Corpus.open(toy_corpus, split).files.values())
         for split in ("train", "valid")
@@ -122,7 +120,7 @@ def test_the_fingerprint_of_the_text_is_that_of_earlier_versions_and_reads_each_
 
     for module in ("graftmt.data.cache", "graftmt.data.corpus", "graftmt.training.stages"):
         monkeypatch.setattr(f"{module}.open_regular", counting)
-    assert prepare(config, **silent).data == hashlib.sha256("".join(keys).encode()).hexdigest()
+    assert prepare(config).data == hashlib.sha256("".join(keys).encode()).hexdigest()
     text = [name for name in read if name.startswith("train.")]
     assert len(set(text)) == len(text) == 4
 
@@ -226,7 +224,7 @@ def test_a_vocabulary_of_samples_goes_by_all_lines(tmp_path: Path) -> None:
     corpus = Corpus.open(tmp_path, "train")
     (tmp_path / "run").mkdir()
     options = SubwordConfig(merges=4, temperature=1.0, sample_lines=100, min_character_count=1)
-    found = run_subwords(tmp_path / "run", options, corpus, lambda text: None).symbols
+    found = run_subwords(tmp_path / "run", options, corpus).symbols
     assert "xy" not in found
     assert "ab" in "".join(found)
 
@@ -262,11 +260,11 @@ def test_a_vocabulary_that_is_damaged_is_made_again_or_named(
 ) -> None:
     corpus, options = Corpus.open(toy_corpus, "train"), SubwordConfig(merges=50, min_character_count=1)
     model, note = tmp_path / "new" / "subwords.model", tmp_path / "new" / "subwords.json"
-    run_subwords(model.parent, options, corpus, lambda text: None)
+    run_subwords(model.parent, options, corpus)
     before = model.read_bytes(), note.read_bytes()
     for path, content in ((model, before[0][:-1] + b"x"), (note, b"{"), (note, b"[]"), (note, before[1].replace(b"0", b"1"))):
         path.write_bytes(content)
-        run_subwords(model.parent, options, corpus, lambda text: None)
+        run_subwords(model.parent, options, corpus)
         assert (model.read_bytes(), note.read_bytes()) == before
     stored = stopped_copy / "subwords.model"
     stored.write_bytes(stored.read_bytes()[:-1] + b"x")

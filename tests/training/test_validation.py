@@ -78,7 +78,7 @@ def test_a_line_that_is_too_long_leaves_the_batches_of_the_others_as_they_are(
             lines += [" ".join(lines[:1] * times) for times in extra]
             (corpus / f"valid.{language}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         found = Corpus.open(corpus, "valid")
-        tokenized = tokenize_corpus(found, base.tokenizer, tmp_path / "cache", quiet=True)
+        tokenized = tokenize_corpus(found, base.tokenizer, tmp_path / "cache")
         directions = [Direction("en", "xa")]
         validator = Validator.open(found, tokenized, base.tokenizer, directions, lines=99, max_length=256)
         validator.validate(base.model, smoothing=0.1, precision="fp32", translate=False)

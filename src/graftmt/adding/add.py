@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from graftmt.adding.defaults import FEWEST_LINES, choose_steps
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
 from graftmt.adding.folder import check_earlier_run, steps_done, work_folder
+from graftmt.adding.judgement import Judgement, is_still_improving, judged
 from graftmt.adding.more_text import PlannedText, plan_more_text, poor_text, with_more_text
 from graftmt.adding.plan import AddPlan, Request, make_plan, without_more_text
 from graftmt.adding.result import AddResult
@@ -21,26 +22,23 @@ from graftmt.adding.verdict import Verdict, judge, no_verdict
 from graftmt.base import Base, choose_device, world_size
 from graftmt.files import write_json
 from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
+from graftmt.progress import say, silence
 from graftmt.training import train_pack
 from graftmt.training.checkpoints import way_out
 from graftmt.training.distribution import processes
-from graftmt.training.journal import OnStep
+from graftmt.training.journal import OnStep, read_log
 from graftmt.training.pack_preparation import PackJob, pack_subwords, prepare_pack, resolved_recipe
 from graftmt.training.stopping import Stopped
-
-Say = Callable[[str], None]
 
 WAY_OUT = "use another folder (--run FOLDER), or --fresh to start over; the earlier run is then kept beside the new one"
 
 
-def add_languages(
-    requests: Sequence[Request], base: Base, say: Say = print, *, on_step: OnStep | None = None
-) -> Iterator[AddResult]:
+def add_languages(requests: Sequence[Request], base: Base, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
     """The packs that were asked for, one after the other, within the minutes that there are for all of them."""
     started = time.monotonic()
     told: Examination | None = None
     made: list[str] = []
-    check = TextCheck(force=requests[0].options.force, say=say)
+    check = TextCheck(force=requests[0].options.force)
     for request in requests:
         if len(requests) > 1:
             say(f"{', '.join(request.languages)} as {request.side}")
@@ -48,7 +46,7 @@ def add_languages(
         left = None if minutes is None else max(0.0, minutes - (time.monotonic() - started) / 60)
         limited = replace(request, options=replace(request.options, minutes=left))
         try:
-            result = add_language(limited, base, say, told=told, check=check, on_step=on_step)
+            result = add_language(limited, base, told=told, check=check, on_step=on_step)
         except Stopped as stop:
             stop.standing["made"] = made
             raise
@@ -60,7 +58,6 @@ def add_languages(
 def add_language(
     request: Request,
     base: Base,
-    say: Say = print,
     *,
     told: Examination | None = None,
     check: TextCheck | None = None,
@@ -76,27 +73,27 @@ def add_language(
     device = choose_device(request.options.device)
     with processes(device) as team, ExitStack() as opened, way_out(WAY_OUT):
         if not team.first:
-            request = replace(request, options=replace(request.options, quiet=True, fresh=False))
-            say = _silent
+            request = replace(request, options=replace(request.options, fresh=False))
+            opened.enter_context(silence())
         with team.first_alone():  # the others find the files that it leaves: held-out text, new text, the vocabulary
-            folder = opened.enter_context(work_folder(request, base, say, first=team.first))
-            check = (check or TextCheck(force=request.options.force, say=say)) if team.first else None
+            folder = opened.enter_context(work_folder(request, base, first=team.first))
+            check = (check or TextCheck(force=request.options.force)) if team.first else None
             plan = make_plan(request, base, folder, device, check)
             if plan.reason:
                 say(plan.reason)
             # Of several processes the others wait for the first here, and could not be told to stop.
             left = minutes_left(request.options, started) if world_size() == 1 else None
-            plan, planned, making = _with_more_text(plan, say, left)
-            result = look(plan, say, planned)
+            plan, planned, making = _with_more_text(plan, left)
+            result = look(plan, planned)
             result.alignment = check.to_list() if check else []
         if request.options.dry_run:
-            return _only_estimated(result, say)
+            return _only_estimated(result)
         result.seconds |= {"more text": making} if making else {}
         result.seconds["looking at the text"] = time.monotonic() - started - making
-        _introduce(result, told, say)
+        _introduce(result, told)
         if team.first:
             write_json(folder / "plan.json", plan.to_dict())
-        _train(result, started, say, on_step)
+        _train(result, started, on_step)
         if team.first:
             judged = time.monotonic()
             give_verdict(result)
@@ -107,20 +104,16 @@ def add_language(
     return result
 
 
-def _silent(text: str) -> None:
-    """What the processes say that are not the first."""
-
-
-def _only_estimated(result: AddResult, say: Say) -> AddResult:
+def _only_estimated(result: AddResult) -> AddResult:
     """What a dry run ends with."""
     plan, corpus = result.plan, result.corpus
-    job = prepare_pack(result.config, plan.base, corpus.train, corpus.valid, quiet=plan.options.quiet, say=say)
+    job = prepare_pack(result.config, plan.base, corpus.train, corpus.valid)
     result.estimate = estimate(job)
     result.config = replace(result.config, run=plan.request.run)
     return result
 
 
-def _introduce(result: AddResult, told: Examination | None, say: Say) -> None:
+def _introduce(result: AddResult, told: Examination | None) -> None:
     """What is known before training."""
     for line in result.lines(told):
         say(line)
@@ -130,7 +123,7 @@ def _introduce(result: AddResult, told: Examination | None, say: Say) -> None:
         say(f"{count:,} lines are held out for validation, in {corpus.valid.folder}")
 
 
-def _train(result: AddResult, started: float, say: Say, on_step: OnStep | None) -> None:
+def _train(result: AddResult, started: float, on_step: OnStep | None) -> None:
     plan, options, ready = result.plan, result.plan.options, time.monotonic()
 
     def on_ready(job: PackJob) -> None:
@@ -146,8 +139,6 @@ def _train(result: AddResult, started: float, say: Say, on_step: OnStep | None) 
             result.corpus.train,
             result.corpus.valid,
             minutes=minutes_left(options, started),
-            quiet=options.quiet,
-            say=say,
             on_ready=on_ready,
             on_step=on_step,
         )
@@ -166,25 +157,25 @@ def minutes_left(options: AddOptions, started: float) -> float | None:
     return None if options.minutes is None else options.minutes - (time.monotonic() - started) / 60
 
 
-def _with_more_text(plan: AddPlan, say: Say, minutes: float | None) -> tuple[AddPlan, PlannedText | None, float]:
+def _with_more_text(plan: AddPlan, minutes: float | None) -> tuple[AddPlan, PlannedText | None, float]:
     """The plan with the lines that it adds, made, or for a dry run only counted; and the seconds that took."""
     if plan.augment is None:
         return plan, None, 0.0
     if plan.options.dry_run:
         return plan, plan_more_text(plan, timed=True), 0.0
     started = time.monotonic()
-    plan = add_text(plan, say, minutes)
+    plan = add_text(plan, minutes)
     return plan, None, time.monotonic() - started
 
 
-def add_text(plan: AddPlan, say: Say, minutes: float | None) -> AddPlan:
+def add_text(plan: AddPlan, minutes: float | None) -> AddPlan:
     """The plan with its text made; without it where the lines are no good and nobody asked for them."""
     folder = plan.folder
     config = make_config(plan)
     if not (folder / "augmented").exists():  # before text is translated
         check_earlier_run(config, only=("recipe", "stages.0.temperature"))
     try:
-        made = replace(plan, corpus=with_more_text(plan, say, minutes))
+        made = replace(plan, corpus=with_more_text(plan, minutes))
     except Stopped as stop:
         found = stop.standing
         say(
@@ -203,13 +194,13 @@ def add_text(plan: AddPlan, say: Say, minutes: float | None) -> AddPlan:
     return made
 
 
-def look(plan: AddPlan, say: Say, planned: PlannedText | None = None) -> AddResult:
+def look(plan: AddPlan, planned: PlannedText | None = None) -> AddResult:
     """The text under the base's vocabulary and the pack's, and the configuration that follows from it."""
     base, parent, corpus = plan.base, plan.parent, plan.corpus
     config = make_config(plan)
     resolved = resolved_recipe(config, base) if parent is None else parent.recipe
     check_recipe(resolved, config.side, config.languages, base)
-    text = parent.tokenizer if parent else pack_tokenizer(pack_subwords(config, corpus.train, say), config.side, base.tokenizer)
+    text = parent.tokenizer if parent else pack_tokenizer(pack_subwords(config, corpus.train), config.side, base.tokenizer)
     told = plan.given if corpus.few else corpus  # not the few lines that were added
     examination = examine(told, base.tokenizer.side(config.side), text, known=base.languages)
     if plan.options.steps is None:
@@ -232,6 +223,21 @@ def too_little_time(found: Estimate, minutes: float | None, spent: float) -> str
     )
 
 
+def judgement_of(result: AddResult, verdict: Verdict) -> Judgement | None:
+    """What the scores come to, for this much text and this recipe."""
+    assert result.pack is not None
+    plan, log = result.plan, result.config.run / "log.jsonl"
+    events = read_log(log) if log.is_file() else []
+    return judged(
+        verdict,
+        plan.side,
+        max(result.examination.pairs.values(), default=0),
+        recipe=result.pack.recipe,
+        is_default=plan.request.recipe is None or plan.augment is not None,
+        still_improving=is_still_improving([event for event in events if event["event"] == "validation"]),
+    )
+
+
 def give_verdict(result: AddResult) -> None:
     """Scores the pack on held-out text, the one it continues too, and stores what was found on its card."""
     plan, options, pack = result.plan, result.plan.options, result.pack
@@ -250,7 +256,6 @@ def give_verdict(result: AddResult) -> None:
             few=pack.few,
             lines=options.test_lines,
             beam=options.beam,
-            quiet=options.quiet,
         )
 
     result.verdict = verdict_on(pack)
@@ -258,6 +263,9 @@ def give_verdict(result: AddResult) -> None:
         result.unjudged = no_verdict(split)
     else:
         pack.card |= result.verdict.facts()
+        result.judgement = judgement_of(result, result.verdict)
+        if result.judgement is not None:
+            pack.card["verdict"] = result.judgement.level
     text = result.examination.to_dict()
     for check in text["wrong_language"].values():
         del check["examples"]  # a pack travels; lines of the training text stay at home

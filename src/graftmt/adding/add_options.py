@@ -41,7 +41,7 @@ class AddOptions:
     """Model to read the code of code:proxy:nearest from"""
 
     train: tuple[str, ...] = option("--train", group=_TEXT, metavar="TEXT")
-    """Corpus folder, or LANG=FILE once for each language"""
+    """Corpus folder, table, TMX, …, or LANG=FILE; repeatable"""
     partners: tuple[str, ...] | None = option("--with", group=_TEXT, default=None, commas=True, metavar="LANGS")
     """The base's languages to pair with: en,fr or all"""
     valid: tuple[str, ...] = option("--valid", group=_TEXT, default=(), metavar="TEXT")
@@ -78,8 +78,6 @@ class AddOptions:
     """Start over; an earlier run is moved aside"""
     dry_run: bool = option("--dry-run", group=_RUN, default=False)
     """Examine the text and estimate; train nothing"""
-    quiet: bool = option("--quiet", "-q", group=_RUN, default=False)
-    """Print the result only"""
 
     def __post_init__(self) -> None:
         check_language_names(self.languages, "the languages to add")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,11 +22,9 @@ from graftmt.training.run_configuration import MAY_CHANGE
 from graftmt.training.settling import settle
 from graftmt.training.stages import move_aside
 
-Say = Callable[[str], None]
-
 
 @contextmanager
-def work_folder(request: Request, base: Base, say: Say, *, first: bool) -> Iterator[Path]:
+def work_folder(request: Request, base: Base, *, first: bool) -> Iterator[Path]:
     """The run's folder, free of an earlier run where --fresh asks for that; a temporary one for a dry run.
 
     Of several processes the `first` alone looks whether the folder is free, for a look is a lock on it, and two at a time would
@@ -40,7 +38,7 @@ def work_folder(request: Request, base: Base, say: Say, *, first: bool) -> Itera
     if first and folder.exists():
         with exclusive(folder, "the run"):  # another process may be writing here: better to hear of it now
             if not options.fresh:
-                settle(Checkpoints(folder / "checkpoints", 1), say)
+                settle(Checkpoints(folder / "checkpoints", 1))
     if options.fresh and folder.exists():
         if options.parent is not None and options.parent.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(f"--fresh would move the pack to continue, {options.parent}, aside; choose another --run.")
@@ -48,7 +46,7 @@ def work_folder(request: Request, base: Base, say: Say, *, first: bool) -> Itera
             plan = make_plan(request, base, Path(temporary), choose_device(options.device))
             if plan.augment is not None:
                 plan_more_text(plan, timed=False)
-        move_aside(folder, say)
+        move_aside(folder)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     if first:
         make_folder(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,7 +17,6 @@ from graftmt.augmentation.chunks import Chunk
 from graftmt.errors import ConfigError
 from graftmt.files import read_json
 
-Say = Callable[[str], None]
 TIMED_ON_CPU, TIMED_ON_GPU = 16, 512
 """Lines that are translated to say how long all of them take."""
 
@@ -62,7 +60,7 @@ class PlannedText:
         )
 
 
-def with_more_text(add: AddPlan, say: Say, minutes: float | None = None) -> AddCorpus:
+def with_more_text(add: AddPlan, minutes: float | None = None) -> AddCorpus:
     """The training text with pairs in the base's other languages, real or back-translated; all of them are partners then."""
     corpus, options, folder = add.given, add.options, add.folder
     assert add.augment is not None
@@ -80,8 +78,6 @@ def with_more_text(add: AddPlan, say: Say, minutes: float | None = None) -> AddC
         device=options.device,
         dtype=options.base_precision,
         minutes=minutes,
-        quiet=options.quiet,
-        say=say,
     )
     made = read_json(folder / "augmented" / "corpus.json", "the corpus")["augmentation"]
     chosen, lines = (

@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graftmt.adding.given_text import Piece, open_text, pieces_of
 from graftmt.checked import file_mark, has_mark
 from graftmt.data import Corpus
 from graftmt.data.corpus import check_equal_lengths, find_files, segmented
-from graftmt.data.training_text import in_order, open_split
+from graftmt.data.training_text import in_order
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.reading import open_regular
@@ -54,6 +55,9 @@ class AddCorpus:
     augmentation: dict[str, Any] | None = None
     """What `--augment` has added, for the pack's card."""
 
+    pieces: tuple[Piece, ...] = ()
+    """What the training text was made of, where that was read from several places or other formats."""
+
     def pairs(self, most: int) -> int:
         """Lines to train on that have text in a new language and in a partner; no more than `most` are counted."""
         sides = ([self.train.lines(name) for name in names] for names in (self.new, self.partners))
@@ -74,7 +78,8 @@ def open_add_corpus(
     held_out_lines: int = 1000,
     check: Check | None = None,
 ) -> AddCorpus:
-    """The corpus in `train`: one folder, or a file per language, written LANG=FILE or named as in `data.kab.txt.gz`.
+    """The corpus in `train`: a folder, a file per language, written LANG=FILE or named as in `data.kab.txt.gz`, a table or
+    another format; or several of these, one after the other.
 
     `partners` are chosen from the text where there is no doubt; `("all",)` means each language of the base that it has.
     Valid and test splits are those given, else the folder's own; without a valid split, one is held out in `work/data`.
@@ -84,7 +89,7 @@ def open_add_corpus(
     if held_out_lines < 1:
         raise ConfigError(f"held_out_lines is {held_out_lines}; validation needs at least 1 line.")
     known = tuple(dict.fromkeys((*new, *base_languages)))
-    source = open_split(train, "train", known, new)
+    source = open_text(train, "train", known, new, partners)
     chosen = _choose_partners(partners, source, new, base_languages)
     valid_split = _find_split("valid", valid, train, known, new, chosen)
     test_split = _find_split("test", test, train, known, new, chosen)
@@ -98,11 +103,12 @@ def open_add_corpus(
     for split in (source, valid_split, test_split) if check else ():
         if check and split:
             check(split, new, paired)
+    pieces = tuple(pieces_of(source))
     if valid_split:
-        return AddCorpus(source, valid_split, test_split, paired, tuple(new), held_out=False)
+        return AddCorpus(source, valid_split, test_split, paired, tuple(new), held_out=False, pieces=pieces)
     folder = _hold_out(source, hashes, new, paired, work / "data", seed, held_out_lines)
     made = {split: Corpus.open(folder, split, source.languages) for split in ("train", "valid")}
-    return AddCorpus(made["train"], made["valid"], test_split, paired, tuple(new), held_out=True)
+    return AddCorpus(made["train"], made["valid"], test_split, paired, tuple(new), held_out=True, pieces=pieces)
 
 
 def form(text: str) -> str:
@@ -186,11 +192,11 @@ def _find_split(
 ) -> Corpus | None:
     """The split given, which has to be usable; else the training folder's own where that is usable."""
     if given:
-        corpus = open_split(given, split, known, new)
+        corpus = open_text(given, split, known, new, partners)
         _check_pairs(corpus, _hashes_of_pairs(corpus, new, partners), new, partners)
         return corpus
     folder = Path(train[0]).expanduser()
-    files = find_files(folder, split) if folder.is_dir() else {}
+    files = find_files(folder, split) if folder.is_dir() and len(train) == 1 else {}
     if not set(new) <= files.keys() or files.keys().isdisjoint(partners):
         return None
     corpus = in_order(Corpus(folder, split, files), known)

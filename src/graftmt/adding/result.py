@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from graftmt.adding.estimate import Estimate
 from graftmt.adding.examination import Examination
+from graftmt.adding.judgement import Judgement
 from graftmt.adding.more_text import PlannedText
 from graftmt.adding.pack_text import AddCorpus
 from graftmt.adding.plan import AddPlan
@@ -29,6 +30,8 @@ class AddResult:
     verdict: Verdict | None = None
     """None where the held-out text had no line for one; `unjudged` says so."""
     unjudged: str = ""
+    judgement: Judgement | None = None
+    """Whether the pack can be used; None where no trained direction was scored."""
     before: Verdict | None = None
     """Of the pack that was continued."""
     planned: PlannedText | None = None
@@ -57,7 +60,10 @@ class AddResult:
     def _text_lines(self) -> list[str]:
         rows = self.examination.rows()
         width = max(len(name) for name, _ in rows)
-        lines = ["The text:", *(f"  {name:<{width}}  {value}" for name, value in rows)]
+        lines = [
+            f"From {piece.name}: {piece.lines:,} lines{'; ' * bool(piece.note)}{piece.note}" for piece in self.corpus.pieces
+        ]
+        lines += ["The text:", *(f"  {name:<{width}}  {value}" for name, value in rows)]
         return lines + [f"warning: {warning}" for warning in self.examination.warnings]
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,6 +77,7 @@ class AddResult:
             "few_lines": list(self.corpus.few),
             "augmentation": self.corpus.augmentation,
             "held_out": self.corpus.held_out,
+            "pieces": [asdict(piece) for piece in self.corpus.pieces],
             "text": self.examination.to_dict(),
             "alignment": self.alignment,
             "planned": self.planned.to_dict() if self.planned else None,
@@ -81,6 +88,7 @@ class AddResult:
             "seconds": self.pack.card.get("training_seconds") if self.pack else None,
             "seconds_by_phase": {phase: round(seconds, 1) for phase, seconds in self.seconds.items()},
             "verdict": self.verdict.facts() if self.verdict else None,
+            "judgement": self.judgement.to_dict() if self.judgement else None,
             "unjudged": self.unjudged or None,
             "before": self.before.facts() if self.before else None,
         }

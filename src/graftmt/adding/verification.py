@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from graftmt.base import Base, parameters
+from graftmt.base import Base, check_stored, parameters
 from graftmt.data import Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.errors import ConfigError
@@ -77,7 +77,7 @@ def verify(
     after = together.translate_requests(requests, options)
     return Verification(
         fingerprint=base.fingerprint,
-        stored_unchanged=Base.load(folder, verify=True).fingerprint == base.fingerprint,
+        stored_unchanged=check_stored(folder) == base.fingerprint,
         resident_unchanged=_digest(base) == tensors,
         outputs_identical=before == after,
         lines=len(requests),

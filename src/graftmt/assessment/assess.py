@@ -52,7 +52,6 @@ class AssessOptions:
     off_target: bool = True
     output: Path | None = None
     fresh: bool = False
-    quiet: bool = False
 
     def __post_init__(self) -> None:
         if self.fresh and self.output is None:
@@ -137,7 +136,7 @@ def _translate(
     """Each direction with its translations, chunk by chunk; `notes` are told first."""
     done = 0
     title = f"translating {len(missing)} of {of} directions"
-    with progress(title, sum(len(one.numbers) for one in missing), quiet=options.quiet) as report:
+    with progress(title, sum(len(one.numbers) for one in missing)) as report:
         for note in notes:
             report.message(note)
 

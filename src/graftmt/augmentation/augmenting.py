@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,11 @@ from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, ne
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable
-from graftmt.progress import pace, progress
+from graftmt.progress import pace, progress, say
 from graftmt.reading import open_regular
 from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
-
-Say = Callable[[str], None]
 
 FORMAT = 1
 CHUNK_LINES = 512
@@ -78,7 +76,6 @@ class AugmentOptions:
     minutes: float | None = None
     """After so many, what is translated is kept and `Stopped` is raised."""
     fresh: bool = False
-    quiet: bool = False
 
     def __post_init__(self) -> None:
         if self.chunk_lines < 1:
@@ -118,7 +115,7 @@ class AugmentResult:
 
 
 def augment(
-    options: AugmentOptions, say: Say = print, *, splits: Mapping[str, Corpus] | None = None, resident: Base | None = None
+    options: AugmentOptions, *, splits: Mapping[str, Corpus] | None = None, resident: Base | None = None
 ) -> AugmentResult:
     """Makes the corpus folder, or goes on making it. `splits`: text that is open already; `resident`: the teacher's base."""
     started = time.monotonic()
@@ -138,7 +135,7 @@ def augment(
         teacher.check(pivot, languages)
     begun = describe_work(options, spec, splits["train"], pivot, languages, teacher)
     facts = describe_corpus(options, splits, begun)
-    work = Work(options.work, say)
+    work = Work(options.work)
     check_outside_models(options.output)
     check_place(options.work, CHUNKS)
     with exclusive(options.work, "the augmentation in"):
@@ -196,8 +193,6 @@ def augment_training(
     engine: Engine = LOCAL,
     minutes: float | None = None,
     fresh: bool = False,
-    quiet: bool = False,
-    say: Say = print,
 ) -> Corpus:
     """What `graftmt add --augment` trains on: a training split, after validation text was held out of it, augmented.
 
@@ -217,9 +212,8 @@ def augment_training(
         engine=engine,
         minutes=minutes,
         fresh=fresh,
-        quiet=quiet,
     )
-    result = augment(options, say, splits={"train": train}, resident=resident if teacher is None else None)
+    result = augment(options, splits={"train": train}, resident=resident if teacher is None else None)
     for line in report_lines(result):
         say(line)
     made = Corpus.open(folder, "train")
@@ -362,7 +356,7 @@ def translate_plan(
 
     with (
         stop_on_signals(options.minutes) as request,
-        progress(f"translating into {into}", total, quiet=options.quiet) as bar,
+        progress(f"translating into {into}", total) as bar,
     ):
 
         def hear(lines: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.configuration import changes, from_mapping
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.files import sweep
+from graftmt.progress import say
 from graftmt.training.checkpoints import CannotGoOn
 
 WAY_OUT = "start over with --fresh, or write to another folder (-o)"
@@ -63,10 +64,9 @@ class _StoredChunk:
 
 @dataclass(frozen=True)
 class Work:
-    """The folder of chunks that are done; what is found damaged is told to `say`."""
+    """The folder of chunks that are done; what is found damaged is said."""
 
     folder: Path
-    say: Callable[[str], None] = lambda text: None
 
     def begin(self, facts: Mapping[str, Any]) -> None:
         """Goes on with the work that is there, where it is the same; another's is refused, since its chunks would not fit."""
@@ -107,7 +107,7 @@ class Work:
         try:
             return self.read(language, number).lines == tuple(lines)
         except GraftError as error:
-            self.say(f"{error} It is translated again.")
+            say(f"{error} It is translated again.")
             return False
 
     def store(self, done: Translated) -> None:

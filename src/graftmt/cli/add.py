@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graftmt.adding.add_options import AddOptions
-from graftmt.cli.common import AsJson, json_text, plain, show_samples, speaker, stoppable, tell
+from graftmt.cli.common import AsJson, Quiet, json_text, plain, show_samples, stoppable, tell
 from graftmt.cli.declared import takes
+from graftmt.progress import silence
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from graftmt.adding.examination import Examination
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @takes(AddOptions)
-def add(options: AddOptions, as_json: AsJson = False) -> None:
+def add(options: AddOptions, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """Add a language to a base: train a small pack on its parallel text.
     The base does not change by one bit. The command examines the text,
     estimates the time, trains, and gives a verdict. Rerun it to resume.
@@ -35,10 +38,12 @@ def add(options: AddOptions, as_json: AsJson = False) -> None:
     from graftmt.training.distribution import processes
 
     results: list[AddResult] = []
-    with processes(choose_device(options.device)) as team:
-        say = speaker(options.quiet or not team.first)
+    with ExitStack() as context:
+        team = context.enter_context(processes(choose_device(options.device)))
+        if not team.first:
+            context.enter_context(silence())
         with stoppable(as_json=as_json):
-            results.extend(add_with(options, say))
+            results.extend(add_with(options))
     if not team.first:
         return
     if as_json:
@@ -64,17 +69,32 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
     def say(text: str) -> None:
         console.print(plain(text), soft_wrap=True)
 
+    judgement = result.judgement
+    if judgement is not None and not judgement.is_usable:
+        wrapped(console, f"{result.pack.name}: {judgement.level}. {' '.join(judgement.reasons)}\n")
     if result.verdict is None:
-        say(f"{result.pack.name}: {result.pack.recipe}\n{result.unjudged}")
+        wrapped(console, f"{result.pack.name}: {result.pack.recipe}\n{result.unjudged}")
     else:
-        console.print(score_table(result, result.verdict))
-        say(f"{result.verdict.words}\n")
         show_samples(console, result.verdict.samples)
-    source, target = direction_to_try(result)
-    say(
-        f"\n{result.pack.size:,} parameters, trained in {result.pack.card['training_seconds']:.0f} s. The pack: {result.path}\n"
-        f"Try it: graftmt translate --base {base} --packs {result.path} -s {source} -t {target}"
+        console.print()
+        console.print(score_table(result, result.verdict))
+        wrapped(console, result.verdict.words)
+    wrapped(
+        console,
+        f"\n{result.pack.size:,} parameters, trained in {result.pack.card['training_seconds']:.0f} s. The pack: {result.path}",
     )
+    if judgement is None or judgement.is_usable:
+        source, target = direction_to_try(result)
+        say(f"Try it: graftmt translate --base {base} --packs {result.path} -s {source} -t {target}")
+    if judgement is not None:
+        for advice in judgement.advice:
+            wrapped(console, advice)
+        wrapped(console, judgement.headline)
+
+
+def wrapped(console: Console, text: str) -> None:
+    """Lines of the terminal's width, broken between words; as they are for a file."""
+    console.print(plain(text), soft_wrap=not console.is_terminal)
 
 
 def score_table(result: AddResult, verdict: Verdict) -> Table:

@@ -36,7 +36,7 @@ from graftmt.cli import (
 from graftmt.cli.help import set_help
 from graftmt.cli.streams import BROKEN_PIPE, check_arguments, drop_output, finish_output, open_streams
 from graftmt.errors import GraftError, printable
-from graftmt.progress import say
+from graftmt.progress import announce, on_standard_error
 from graftmt.workers import end_with_parent
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
@@ -82,10 +82,12 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """What every command takes."""
+    context.with_resource(on_standard_error())
 
 
 app.command("demo")(demo.demo)
@@ -139,7 +141,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def interrupted() -> NoReturn:
-    say("graftmt: interrupted")
+    announce("graftmt: interrupted")
     sys.exit(130)
 
 
@@ -169,13 +171,13 @@ def run(debug: bool) -> NoReturn:
     except (GraftError, OSError) as error:
         if debug:
             raise
-        say(f"graftmt: {error}")
+        announce(f"graftmt: {error}")
         sys.exit(1)
     except (RuntimeError, MemoryError) as error:
         if debug or not is_out_of_memory(error):
             raise
         reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
-        say(
+        announce(
             f"graftmt: out of memory{': ' * bool(reason)}{reason}. Use a smaller batch (--batch-tokens, or batch_tokens with "
             "more accumulate when training), a smaller beam or less text at once."
         )

@@ -21,7 +21,6 @@ from graftmt.cli.common import (
     json_text,
     parse_packs,
     plain,
-    speaker,
     stoppable,
 )
 
@@ -138,10 +137,9 @@ def augment(
         search=open_engine(translate_with, choose_device(device), dtype),
         minutes=minutes,
         fresh=fresh,
-        quiet=quiet,
     )
     with stoppable(as_json=as_json, made="folder"):
-        result = run(options, speaker(quiet))
+        result = run(options)
     if as_json:
         print(json_text(result.to_dict()))
     else:

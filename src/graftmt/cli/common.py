@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graftmt.errors import UNPRINTABLE, ConfigError, printable
-from graftmt.progress import say
+from graftmt.progress import announce, silence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +81,16 @@ Tokenize = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+
+
+def silenced(context: typer.Context, quiet: bool) -> bool:
+    """--quiet: nobody hears what the command says on the way."""
+    if quiet:
+        context.with_resource(silence())
+    return quiet
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=silenced, help="No progress.")]
 Minutes = Annotated[
     float | None,
     typer.Option(
@@ -183,12 +192,6 @@ def tell(*lines: object) -> None:
         print(printable(line) if sys.stdout.isatty() else line)
 
 
-def speaker(quiet: bool) -> Callable[[str], None]:
-    """What long work says goes to standard error, so that standard output stays for results."""
-
-    return (lambda text: None) if quiet else say
-
-
 @contextmanager
 def stoppable(*, as_json: bool = False, made: str | None = None) -> Iterator[None]:
     """Around training: a run that was asked to stop says so and ends with the code the shell expects.
@@ -202,20 +205,20 @@ def stoppable(*, as_json: bool = False, made: str | None = None) -> Iterator[Non
         yield
     except Stopped as stop:
         if is_first_process():
-            say(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.")
+            announce(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.")
             if as_json:
                 nothing = {} if made is None else {made: None}
                 print(json_text({"stopped": stop.reason, **nothing, **stop.standing}))
         raise typer.Exit(stop.exit_code) from None
 
 
-def counted(source: Source, name: str, *, quiet: bool) -> Source:
+def counted(source: Source, name: str) -> Source:
     """The same lines, with their number on standard error while they are written."""
     from graftmt.prepare.source import Line, Source
     from graftmt.progress import progress
 
     def read() -> Iterator[Line]:
-        with progress(f"{name}: lines written", 0, quiet=quiet) as bar:
+        with progress(f"{name}: lines written", 0) as bar:
             for number, line in enumerate(source, 1):
                 yield line
                 if number % 1000 == 0:

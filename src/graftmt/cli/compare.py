@@ -42,7 +42,7 @@ def compare(
     from graftmt.progress import progress
 
     reports = Report.open(first), Report.open(second)
-    with progress("comparing directions", len(reports[0].directions), quiet=quiet) as report:
+    with progress("comparing directions", len(reports[0].directions)) as report:
         comparison = compare_reports(
             *reports,
             resampling=Resampling(resamples=resamples, seed=seed),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Beam, Device, Quiet, json_text, plain, show_samples, speaker, stoppable
+from graftmt.cli.common import AsJson, Beam, Device, Quiet, json_text, plain, show_samples, stoppable
 
 
 def demo(
@@ -48,10 +48,9 @@ def demo(
         beam=beam,
         pack_steps=steps,
         device=device,
-        quiet=quiet,
     )
     with stoppable():
-        result = run_demo(options, speaker(quiet))
+        result = run_demo(options)
     if as_json:
         print(json_text(result.report))
     else:

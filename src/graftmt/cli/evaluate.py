@@ -26,8 +26,8 @@ from graftmt.cli.common import (
     json_text,
     parse_packs,
     plain,
-    speaker,
 )
+from graftmt.progress import say
 
 
 def evaluate(
@@ -124,14 +124,13 @@ def evaluate(
         off_target=off_target,
         output=output,
         fresh=fresh,
-        quiet=quiet,
     )
     assessment = assess(translator, found, options)
     report = document(assessment)
     if output is not None:
         write_report(output, assessment, report)
         if kept := len(chosen) - assessment.translated:
-            speaker(quiet)(f"{kept} of {len(chosen)} directions had been translated before; they are in {output}.")
+            say(f"{kept} of {len(chosen)} directions had been translated before; they are in {output}.")
     if as_json:
         print(json_text(report))
     else:

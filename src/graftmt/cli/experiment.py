@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graftmt.cli import experiment_report
-from graftmt.cli.common import AsJson, Minutes, Quiet, json_text, speaker, tell
+from graftmt.cli.common import AsJson, Minutes, Quiet, json_text, tell
 from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_rows
 from graftmt.cli.experiment_request import Asked, Selected
 
@@ -103,7 +103,7 @@ def run(
     same = {**vars(selected), "minutes": minutes, "corpus": corpus, "output": asked.output}
     arguments = ["experiment", "run", str(profile), *(overrides or ()), *(f"--base={one}" for one in base or ())]
     arguments += [f"--{option}={value}" for option, value in same.items() if value is not None]
-    raise typer.Exit(_run(asked, arguments, minutes=minutes, processes=processes, quiet=quiet, as_json=as_json))
+    raise typer.Exit(_run(asked, arguments, minutes=minutes, processes=processes, as_json=as_json))
 
 
 def _show_plan(asked: Asked, as_json: bool) -> None:
@@ -119,21 +119,21 @@ def _show_plan(asked: Asked, as_json: bool) -> None:
         show_jobs(asked.profile, jobs)
 
 
-def _run(asked: Asked, arguments: list[str], *, minutes: float | None, processes: int, quiet: bool, as_json: bool) -> int:
+def _run(asked: Asked, arguments: list[str], *, minutes: float | None, processes: int, as_json: bool) -> int:
     """`arguments`: those of more processes. Returns the exit code."""
     from graftmt.experiments.scheduling import run_experiments
     from graftmt.experiments.store import Store
     from graftmt.experiments.team import team
     from graftmt.places import EXPERIMENTS, check_place
 
-    say, folder = speaker(quiet), asked.output
+    folder = asked.output
     check_place(folder, EXPERIMENTS)
     plan = asked.plan()
-    store = Store(asked.made(say))
+    store = Store(asked.made())
     outstanding = store.outstanding(plan.jobs)
-    with team(processes, arguments, folder / "logs", say) as others:
-        outcome = run_experiments(store, plan, minutes=minutes, quiet=quiet, say=say)
-        others_code = 0 if outcome.exit_code else others.wait(say)  # after a signal they are asked to stop
+    with team(processes, arguments, folder / "logs") as others:
+        outcome = run_experiments(store, plan, minutes=minutes)
+        others_code = 0 if outcome.exit_code else others.wait()  # after a signal they are asked to stop
     left = [job.key for job in plan.jobs if not store.is_done(job) and job.key not in outcome.skipped]
     done, failed_anywhere = store.settled_since(outstanding)
     here, failed = [key for key in done if key in outcome.done], {**outcome.failed, **failed_anywhere}

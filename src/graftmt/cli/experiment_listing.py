@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftmt.cli.common import plain, tell
-from graftmt.progress import say
+from graftmt.progress import announce
 
 if TYPE_CHECKING:
     from graftmt.experiments.profiles import Profile
@@ -83,11 +83,11 @@ def say_outcome(
     folder: Path,
 ) -> None:
     for job, reason in skipped.items():
-        say(f"left out: {job}: {reason}")
+        announce(f"left out: {job}: {reason}")
     for job, message in failed.items():
-        say(f"failed: {job}: {message}")
+        announce(f"failed: {job}: {message}")
     if stopped:
-        say(f"graftmt: {stopped}; everything is saved. Rerun the command to resume.")
+        announce(f"graftmt: {stopped}; everything is saved. Rerun the command to resume.")
     others = len(done) - len(here)
     by = f" ({len(here)} here, {others} by other processes)" if others else ""
     tell(f"{_jobs(len(done))} done now{by}, {len(failed)} failed, {len(left)} left; results in {folder / 'results'}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graftmt.cli.common import items, numbers
 from graftmt.errors import ConfigError
+from graftmt.progress import silence
 
 if TYPE_CHECKING:
     from graftmt.experiments.addresses import Addresses
@@ -108,7 +108,7 @@ class Asked:
         corpus = folder if folder is not None and folder.is_dir() else None
         return Addresses(self.profile, self.output, corpus, {**shipped, **self.bases})
 
-    def made(self, say: Callable[[str], None]) -> Addresses:
+    def made(self) -> Addresses:
         """With the demo's text and base, where these are asked for and not there yet."""
         from graftmt.experiments.addresses import Addresses
 
@@ -117,8 +117,8 @@ class Asked:
             from graftmt.demo.story import copy_shipped_base, make_corpus
             from graftmt.experiments.job_locks import JobLocks
 
-            with JobLocks(self.output / "locks", say).take("demo", wait=True):
-                corpus = corpus or make_corpus(self.output / "corpus", 1, lambda text: None)
+            with JobLocks(self.output / "locks").take("demo", wait=True), silence():
+                corpus = corpus or make_corpus(self.output / "corpus", 1)
                 if DEMO_BASE not in bases and not (self._demo_place / "base.json").is_file():
                     copy_shipped_base(self._demo_place)
             bases = {DEMO_BASE: self._demo_place, **bases}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from graftmt.cli.common import AsJson, json_text, tell
+from graftmt.cli.common import AsJson, Quiet, json_text, tell
 from graftmt.cli.declared import takes
 from graftmt.errors import first_few
 from graftmt.interop.importing.import_options import ImportOptions
 
 
 @takes(ImportOptions)
-def import_model(options: ImportOptions, as_json: AsJson = False) -> None:
+def import_model(options: ImportOptions, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """Make a base of a model that others have trained.
     M2M-100, NLLB-200, SMaLL-100, OPUS-MT, mBART-50, FSMT and fairseq
     checkpoints become bases that give the same translations; then

@@ -77,10 +77,10 @@ def describe(folder: Path) -> dict[str, Any]:
 
 def describe_base(folder: Path) -> dict[str, Any]:
     """base.json, and whether the tensors still have its fingerprint."""
-    from graftmt.base import Base, read_base_document
+    from graftmt.base import check_stored, read_base_document
 
     document = read_base_document(folder)
-    Base.load(folder, verify=True)  # refuses a base whose tensors no longer have its fingerprint
+    check_stored(folder)
     card = {key: value for key, value in document.pop("card").items() if key != "config"}
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()}
     return {**document, "unchanged": True, "bytes": sizes, "training": card}

@@ -52,7 +52,7 @@ def align(
         threads=threads,
         temporary=temporary,
     )
-    alignment = align_corpora(find_corpora(corpora, pivot=pivot, split=split), output, options, quiet=quiet)
+    alignment = align_corpora(find_corpora(corpora, pivot=pivot, split=split), output, options)
     if as_json:
         facts = {"output": str(output), **alignment.facts(), "resumed": list(alignment.resumed), "seconds": alignment.seconds}
         print(json_text(facts, indent=2))

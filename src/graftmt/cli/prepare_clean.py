@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted, finite, items, json_text, plain, speaker
+from graftmt.cli.common import AsJson, Quiet, counted, finite, items, json_text, plain
 from graftmt.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
@@ -52,9 +52,26 @@ def clean(
         bool,
         typer.Option(
             "--open-set",
-            help="Let the detector choose among all languages it knows, not the corpus's alone; always so where these are two.",
+            help="Let the detector choose among all languages it knows, not the corpus's and likely ones alone.",
         ),
     ] = False,
+    candidates: Annotated[
+        str,
+        typer.Option(
+            "--candidates",
+            help="Languages that wrong texts may be in beside the corpus's own, with commas: the base's, say. Default: those "
+            "that most text on the web is in, and those that clearly occur; with three languages or more, the corpus's own.",
+        ),
+    ] = "",
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            "--margin",
+            callback=finite,
+            help="By how much another language must win, in log-odds per √byte; larger keeps more. Default: learnt from the "
+            "corpus for each language, from 0 to 4.5, so that few good texts are lost.",
+        ),
+    ] = None,
     trusted: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,13 +125,15 @@ def clean(
         largest_ratio=max_ratio,
         largest_foreign_share=max_foreign,
         open_set=open_set,
+        candidates=tuple(items(candidates)),
+        margin=margin,
         reference=reference,
     )
     config = apply_rules(config, rules, language_id)
     names = items(*(splits or ["train"]))
     mapper = with_engine(engine, ray_address, processes)
     trusted_files = parse_trusted(trusted or [])
-    report = clean_folder(corpus, output, names, config, trusted_files, mapper, force=force, quiet=quiet)
+    report = clean_folder(corpus, output, names, config, trusted_files, mapper, force=force)
     print(json_text(report, indent=2)) if as_json else show(report, output)
 
 
@@ -165,7 +184,6 @@ def clean_folder(
     mapper: ChunkMapper,
     *,
     force: bool = False,
-    quiet: bool = False,
 ) -> dict[str, Any]:
     """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
     from graftmt.data.corpus import read_lines, segmented
@@ -189,7 +207,7 @@ def clean_folder(
     sources: dict[str, Source] = {name: corpus_source(corpora[name]) for name in copied}
     reports = {}
     for name in names:
-        check_in_step(raw_source(corpora[name]), config.reference, force=force, quiet=quiet)
+        check_in_step(raw_source(corpora[name]), config.reference, force=force)
     for name, corpus in corpora.items():
         if name in names:
             sources[name], reports[name] = clean_source(raw_source(corpus), config, trusted=texts, mapper=mapper)
@@ -197,20 +215,20 @@ def clean_folder(
     def report() -> dict[str, Any]:
         return {"splits": {name: counts.document() for name, counts in reports.items()}, "copied": copied}
 
-    with_progress = {name: counted(source, name, quiet=quiet) for name, source in sources.items()}
+    with_progress = {name: counted(source, name) for name, source in sources.items()}
     facts = {"made_by": "graftmt prepare clean", "from": str(folder), **segmented(files)}
     write_corpus(output, with_progress, facts, report=report)
     return report()
 
 
-def check_in_step(source: Source, reference: str, *, force: bool, quiet: bool) -> None:
+def check_in_step(source: Source, reference: str, *, force: bool) -> None:
     """Stops where the lines of two languages do not belong together: no rule mends that, and it looks clean."""
     from graftmt.prepare.refusal import check_source, refuse
     from graftmt.text.aliases import english_in
 
     reference = reference or english_in(source.languages) or source.languages[0]
     if reference in source.languages:  # what is not there is an error of its own
-        refuse(check_source(source, reference), source.name, force=force, say=speaker(quiet))
+        refuse(check_source(source, reference), source.name, force=force)
 
 
 def show(report: dict[str, Any], output: Path) -> None:

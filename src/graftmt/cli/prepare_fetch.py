@@ -58,4 +58,4 @@ def fetch(
         raise ConfigError(f"the pair is {pair!r}; expected two languages, such as en-fr.")
     named = Named(provider, name, (first, second), release)
     splits = read_named(named, downloads, parse_codes(languages), limits=parse_limits(max_ratio, max_size))
-    write_splits(f"{provider}:{name}", splits, [downloads / named.folder], output, quiet, as_json)
+    write_splits(f"{provider}:{name}", splits, [downloads / named.folder], output, as_json)

@@ -72,7 +72,7 @@ def read_ted(
     from graftmt.prepare.readers import ted
 
     files = _find(inputs, ted.is_ted_file, "files named all_talks_train.tsv and so on", max_ratio, max_size)
-    write_splits("ted", ted.read_ted(files, parse_codes(languages)), _paths(files), output, quiet, as_json)
+    write_splits("ted", ted.read_ted(files, parse_codes(languages)), _paths(files), output, as_json)
 
 
 def read_moses(
@@ -95,7 +95,7 @@ def read_moses(
     from graftmt.prepare.readers import moses
 
     files = _find(inputs, moses.is_moses_file, "files that end in a language's code, such as corpus.en", max_ratio, max_size)
-    write_splits("moses", moses.read_moses(files, parse_codes(languages)), _paths(files), output, quiet, as_json)
+    write_splits("moses", moses.read_moses(files, parse_codes(languages)), _paths(files), output, as_json)
 
 
 def read_tsv(
@@ -127,7 +127,7 @@ def read_tsv(
     tab = {"\\t": "\t", "tab": "\t"}
     delimiter = tab.get(delimiter, delimiter) if delimiter else None
     splits = tables.read_tables(files, parse_codes(columns), delimiter=delimiter, header=header)
-    write_splits("tsv", splits, _paths(files), output, quiet, as_json)
+    write_splits("tsv", splits, _paths(files), output, as_json)
 
 
 def read_tmx(
@@ -152,7 +152,7 @@ def read_tmx(
 
     files = _find(inputs, tmx.is_tmx, "files that end in .tmx", max_ratio, max_size)
     splits = tmx.read_tmx(files, parse_codes(languages), fold_regions=fold_regions)
-    write_splits("tmx", splits, _paths(files), output, quiet, as_json)
+    write_splits("tmx", splits, _paths(files), output, as_json)
 
 
 def read_jsonl(
@@ -175,7 +175,7 @@ def read_jsonl(
 
     files = _find(inputs, jsonl.is_jsonl, "files that end in .jsonl", max_ratio, max_size)
     splits = jsonl.read_jsonl(files, parse_codes(languages), columns=parse_codes(columns), field=field)
-    write_splits("jsonl", splits, _paths(files), output, quiet, as_json)
+    write_splits("jsonl", splits, _paths(files), output, as_json)
 
 
 def read_parquet(
@@ -199,7 +199,7 @@ def read_parquet(
 
     files = _find(inputs, parquet.is_parquet, "files that end in .parquet", max_ratio, max_size)
     splits = parquet.read_parquet(files, parse_codes(languages), columns=parse_codes(columns), field=field)
-    write_splits("parquet", splits, _paths(files), output, quiet, as_json)
+    write_splits("parquet", splits, _paths(files), output, as_json)
 
 
 def read_po(
@@ -225,7 +225,7 @@ def read_po(
 
     files = _find(inputs, gettext.is_catalogue, "files that end in .po or .mo", max_ratio, max_size)
     splits = gettext.read_gettext(files, parse_codes(languages), source_language=source_language)
-    write_splits("po", splits, _paths(files), output, quiet, as_json)
+    write_splits("po", splits, _paths(files), output, as_json)
 
 
 def read_flores(
@@ -250,7 +250,7 @@ def read_flores(
 
     files = _find(inputs, flores.is_flores_file, "files such as dev/eng_Latn.dev", max_ratio, max_size)
     splits = flores.read_flores(files, parse_codes(languages), short_codes=short_codes)
-    write_splits("flores", splits, _paths(files), output, quiet, as_json)
+    write_splits("flores", splits, _paths(files), output, as_json)
 
 
 def read_paracrawl(
@@ -279,9 +279,7 @@ def read_paracrawl(
         raise ConfigError(f"--columns is {columns!r}; expected two numbers from 1, such as 1,2.")
     files = _find(inputs, paracrawl.is_pair_file, "files that name a pair, such as en-fr.txt.gz", max_ratio, max_size)
     pairs = paracrawl.read_paracrawl(files, parse_codes(languages), columns=(places[0], places[1]))
-    reports = {
-        pair: _convert("paracrawl", {"train": source}, _paths(files), output / pair, quiet) for pair, source in pairs.items()
-    }
+    reports = {pair: _convert("paracrawl", {"train": source}, _paths(files), output / pair) for pair, source in pairs.items()}
     if as_json:
         print(json_text({"corpora": {str(output / pair): report for pair, report in reports.items()}}, indent=2))
         return
@@ -307,7 +305,7 @@ def read_unpc(
     from graftmt.prepare.readers import unpc
 
     files = _find(inputs, unpc.is_unpc_file, "files such as UNv1.0.ar-en.ar", max_ratio, max_size)
-    write_splits("unpc", unpc.read_unpc(files, parse_codes(languages)), _paths(files), output, quiet, as_json)
+    write_splits("unpc", unpc.read_unpc(files, parse_codes(languages)), _paths(files), output, as_json)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -350,21 +348,17 @@ def _paths(files: Iterable[StoredFile]) -> list[Path]:
     return [path for file in files for path in file.parts]
 
 
-def _convert(
-    format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path, quiet: bool
-) -> dict[str, dict[str, Any]]:
+def _convert(format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path) -> dict[str, dict[str, Any]]:
     from graftmt.prepare.conversion import convert
     from graftmt.progress import progress
 
-    with progress(f"lines into {output}", 0, quiet=quiet) as report:
+    with progress(f"lines into {output}", 0) as report:
         return convert(output, splits, format_name=format_name, inputs=inputs, progress=report)
 
 
-def write_splits(
-    format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path, quiet: bool, as_json: bool
-) -> None:
+def write_splits(format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path, as_json: bool) -> None:
     """Writes the corpus and says what came out; `inputs` is what the splits are read from."""
-    report = _convert(format_name, splits, inputs, output, quiet)
+    report = _convert(format_name, splits, inputs, output)
     if as_json:
         print(json_text({"corpus": str(output), "splits": report}, indent=2))
         return

@@ -48,7 +48,7 @@ def segment(
     for split in found:
         here = [code for code in chosen if code in split.languages]
         source = corpus_source(split)
-        splits[split.split] = counted(change(source, here) if here else source, split.split, quiet=quiet)
+        splits[split.split] = counted(change(source, here) if here else source, split.split)
     before = segmented(files).get("segmented", [])
     marked = set(before) - set(chosen) if undo else {*before, *chosen}
     lines = write_corpus(output, splits, {"segmented": sorted(marked)})

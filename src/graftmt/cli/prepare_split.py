@@ -48,7 +48,7 @@ def split(
     options = SplitOptions(valid=valid, test=test, per_direction=per_direction, directions=directions, train=train, seed=seed)
     chosen = items(languages) if languages else None
     others = [found for folder in clear_of or [] for found in held_out_splits(folder)]
-    made = split_corpus(Corpus.open(corpus, name, chosen), output, options, clear_of=others, quiet=quiet)
+    made = split_corpus(Corpus.open(corpus, name, chosen), output, options, clear_of=others)
     if as_json:
         print(json_text({"output": str(output), **asdict(made)}, indent=2))
         return

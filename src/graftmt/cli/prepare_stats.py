@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, finite, json_text, tell
+from graftmt.cli.common import AsJson, Quiet, finite, json_text, tell
 
 
 def stats(
@@ -33,7 +33,7 @@ def stats(
     name: Annotated[str, typer.Option("--split", help="The split to count.")] = "train",
     pivot: Annotated[str, typer.Option("--pivot", help="The language of the X-EN column.")] = "en",
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Count lines per language and pair, and show the sampling probabilities that a temperature gives.
 
@@ -54,7 +54,7 @@ def stats(
 
     found = Corpus.open(corpus, name)
     probabilities = parse_fixed(fixed or [], found.languages)
-    statistics = count_lines(corpus_source(found), text=text, quiet=quiet)
+    statistics = count_lines(corpus_source(found), text=text)
     samplings = [
         sampling(statistics, view, temperature=temperature, fixed=probabilities, pivot=pivot)
         for view in directions or default_views(found.languages, pivot)

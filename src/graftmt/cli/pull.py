@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, json_text, speaker, tell
+from graftmt.cli.common import AsJson, Quiet, json_text, tell
 from graftmt.errors import ConfigError
 
 SOURCE_HELP = "hf:OWNER/NAME[@REVISION], the address of a web folder that has an index, or a folder."
@@ -68,9 +68,7 @@ def pull(
             fingerprint=fingerprint,
             limit=limit,
             replace=replace,
-            quiet=quiet,
         ),
-        speaker(quiet),
     )
     if as_json:
         print(json_text(result.to_dict()))

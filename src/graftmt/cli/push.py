@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, json_text, speaker, tell
+from graftmt.cli.common import AsJson, Quiet, json_text, tell
 
 
 def push(
@@ -54,9 +54,7 @@ def push(
             message=message,
             private=private,
             dry_run=dry_run,
-            quiet=quiet,
         ),
-        speaker(quiet),
     )
     if as_json:
         print(json_text(result.to_dict()))

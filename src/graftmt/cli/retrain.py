@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, items, json_text, speaker, stoppable, tell
+from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, items, json_text, stoppable, tell
 
 
 def retrain(
@@ -85,6 +85,6 @@ def retrain(
         tell(to_yaml(resolved).rstrip("\n"))
         return
     with stoppable(as_json=as_json, made="base"):
-        result = retrain_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=speaker(quiet))
+        result = retrain_base(resolved, minutes=minutes, fresh=fresh)
     if is_first_process():
         print(json_text(result.to_dict())) if as_json else tell(result.folder)

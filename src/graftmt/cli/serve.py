@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, json_text, speaker
+from graftmt.cli.common import AsJson, Quiet, json_text
 from graftmt.cli.declared import takes
 from graftmt.errors import ConfigError
+from graftmt.progress import say
 from graftmt.server.serve_options import ServeOptions
 
-NEEDED = ("fastapi", "uvicorn", "sentencex", "lxml", "prometheus_client", "py3langid")
+NEEDED = ("fastapi", "uvicorn", "sentencex", "lxml", "prometheus_client", "py3langid", "python_multipart")
 
 
 @takes(ServeOptions)
@@ -39,7 +40,6 @@ def serve(
 
     graftmt serve --keys keys.json --new-key alice --demo
     """
-    say = speaker(quiet)
     if new_key is not None:
         from graftmt.server.keys import new_key as add_key
 
@@ -52,7 +52,7 @@ def serve(
     check_installed()
     from graftmt.server.running import serve as run
 
-    run(options, say)
+    run(options)
 
 
 def check_installed() -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 
 from graftmt.errors import ConfigError
-from graftmt.progress import say
+from graftmt.progress import announce
 
 BROKEN_PIPE = 141
 """The exit code by which a shell knows that the reader of a pipe has gone."""
@@ -64,7 +64,7 @@ def finish_output() -> None:
         sys.exit(BROKEN_PIPE)
     except OSError as error:
         drop_output()
-        say(f"graftmt: standard output cannot be written: {error.strerror}.")
+        announce(f"graftmt: standard output cannot be written: {error.strerror}.")
         sys.exit(1)
 
 

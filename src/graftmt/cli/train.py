@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, speaker, stoppable, tell
+from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, stoppable, tell
 
 
 def train(
@@ -41,6 +41,6 @@ def train(
         return
 
     with stoppable(as_json=as_json, made="base"):
-        folder = train_base(resolved, minutes=minutes, fresh=fresh, quiet=quiet, say=speaker(quiet))
+        folder = train_base(resolved, minutes=minutes, fresh=fresh)
     if is_first_process():
         print(json.dumps({"base": str(folder)})) if as_json else tell(folder)

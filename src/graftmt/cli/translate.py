@@ -26,10 +26,11 @@ from graftmt.cli.common import (
     TargetPack,
     json_text,
     parse_packs,
-    speaker,
+    silenced,
     tell,
 )
 from graftmt.errors import ConfigError, DataError, LanguageError
+from graftmt.progress import say
 
 
 def translate(
@@ -78,7 +79,7 @@ def translate(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="With files: forget unfinished work, and replace an output that is there.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="With files: no progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", callback=silenced, help="With files: no progress.")] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="A JSON object for each line, with scores; with files, one with lines/s and tokens/s."),
@@ -143,18 +144,16 @@ def translate(
             desegment=desegment,
             skip_bad_lines=skip_bad_lines,
             fresh=fresh,
-            quiet=quiet,
         )
         try:
             result = translate_file(translator, job)
         except KeyboardInterrupt:
-            say = speaker(quiet)
             say(f"graftmt: stopped; what is done is kept beside {output_file}. The same command goes on from here.")
             raise
         if as_json:
             print(json_text(result.to_dict()))
         else:
-            speaker(quiet)(str(result))
+            say(str(result))
         return
 
     def answer(lines: list[str]) -> None:

@@ -26,6 +26,7 @@ from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
 from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_folder, sweep
 from graftmt.folders import make_folder
+from graftmt.known_files import default_cache_folder
 from graftmt.places import check_outside_models
 from graftmt.progress import progress
 from graftmt.reading import open_regular
@@ -86,18 +87,6 @@ class TokenizedCorpus:
         return len(next(iter(self.texts.values())))
 
 
-def default_cache_folder() -> Path:
-    """`$GRAFTMT_CACHE`, or graftmt's folder in the user's cache."""
-    if configured := os.environ.get("GRAFTMT_CACHE"):
-        return Path(configured)
-    if caches := os.environ.get("XDG_CACHE_HOME"):
-        return Path(caches) / "graftmt"
-    try:
-        return Path.home() / ".cache" / "graftmt"
-    except RuntimeError:
-        raise GraftError("there is no home folder to keep tokenised text in; name a folder in GRAFTMT_CACHE.") from None
-
-
 @contextmanager
 def writable_cache(folder: Path) -> Iterator[None]:
     """Around writing to it: what is wrong with the folder is said with the way to choose another one."""
@@ -123,7 +112,6 @@ def tokenize_corpus(
     folder: Path | None = None,
     *,
     processes: int | None = None,
-    quiet: bool = False,
 ) -> TokenizedCorpus:
     """Tokenises what is not in the cache yet, languages in parallel, and opens all of it.
 
@@ -144,7 +132,7 @@ def tokenize_corpus(
     # Files of the same content share an entry, which is made once.
     missing = list({entry: language for language, entry in entries.items() if language not in texts}.values())
     if missing:
-        with writable_cache(folder), progress(f"tokenising {corpus.split}", len(missing), quiet=quiet) as report:
+        with writable_cache(folder), progress(f"tokenising {corpus.split}", len(missing)) as report:
             for problem in damaged.values():
                 report.message(f"{problem} It is made again.")
             jobs = [(str(corpus.files[one]), str(entries[one]), tokenizers[one], one in damaged) for one in missing]

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import torch
 
+from graftmt.decoding.kept_layouts import kept_layout
 from graftmt.decoding.recorded import MULTIPLE, ONE_AT_A_TIME, recorded_search
 from graftmt.decoding.search import beam_search, greedy_search
 from graftmt.decoding.search_options import Hypothesis, SearchOptions
@@ -29,19 +30,20 @@ def search_all(
     forbidden: Sequence[int] = (),
     on_batch: Callable[[int], None] | None = None,
     record: bool = True,
+    keep: bool = False,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each source (ids with codes and end, as the encoder reads them).
 
     `prefixes[i]` is what the decoder starts from for source i; all have one length, so directions mix freely in a batch.
     `on_batch` hears how many are done. `record`: on a GPU, steps of known modules are recorded and replayed, which finds the
-    same. A batch that does not fit in the memory of a GPU is tried again in halves, and none that follow have more tokens than
-    these.
+    same. `keep`: the model stays, so its weights' layout is kept for the next call. A batch that does not fit in the memory of
+    a GPU is tried again in halves, and none that follow have more tokens than these.
     """
     on_gpu = model.device.type == "cuda"
     there = torch.cuda.device(model.device) if on_gpu else nullcontext()  # kernels of ours go to the current device
     record = on_gpu and record and all_known("recorded steps", model)
     if on_gpu or len(sources) * options.beam >= WORTH_PACKING:
-        model = packed(model)
+        model = kept_layout(model) if keep else packed(model)
     search = recorded_search if record else greedy_search if options.beam == 1 else beam_search
     results: list[list[Hypothesis]] = [[] for _ in sources]
     waiting = deque(length_batches([len(source) for source in sources], options))

@@ -1,8 +1,10 @@
-"""A model's weights as matrix kernels like them best, for as long as a search runs. Layer 3."""
+"""A model's weights as matrix kernels like them best. Layer 3; `kept_layouts` keeps them for models that do not change."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Hashable, MutableMapping
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -21,12 +23,17 @@ MULTIPLE = 64
 """Rows of a matrix that a GPU's matrix units like; with an odd number they are several times slower."""
 
 
-def packed(model: Transformer) -> Transformer:
+PackedWeights: TypeAlias = MutableMapping[Hashable, Tensor]
+"""By `weight_key`: what was packed before."""
+
+
+def packed(model: Transformer, kept: PackedWeights | None = None) -> Transformer:
     """The same model with its decoder's linear maps packed for oneDNN, where that is possible; else the model itself.
 
     A plain matrix product repacks the weights every time, which for the few rows of a decoding step costs as much as the
-    product. Packing once costs as much as a few steps, so every search can do it anew and never sees stale weights. All else
-    is shared with the given model, which stays as it is. On a GPU the projection's rows are filled up, and a pre-norm model in
+    product. Packing once costs as much as a few steps, so every search can do it anew and never sees stale weights; for large
+    models, `kept` has what was packed before, and is given what is packed now. All else is shared with the given model, which
+    stays as it is. On a GPU the projection's rows are filled up, and a pre-norm model in
     half precision adds up in full precision, its decoder with fewer kernels where that is possible. Parts that are not known
     stay as they are, and so does a whole model that would have to add up in full precision around them.
     """
@@ -37,19 +44,31 @@ def packed(model: Transformer) -> Transformer:
         result = with_full_sums(model, decoder) if half else copy.copy(model)
         result._modules = {**result._modules, "projection": PaddedProjection(model.projection)}
         return result
-    if not _can_be_packed(model):
+    if not can_be_packed(model):
         return model
     result = copy.copy(model)
-    result._modules = {**model._modules, "decoder": _pack(model.decoder), "projection": _pack(model.projection)}
+    parts = {"decoder": _pack(model.decoder, kept), "projection": _pack(model.projection, kept)}
+    result._modules = {**model._modules, **parts}
     return result
+
+
+def weight_key(weight: Tensor) -> Hashable:
+    """Equal for two weights while they are the same memory with the same content."""
+    version = 0 if weight.is_inference() else weight._version
+    return weight.data_ptr(), tuple(weight.shape), tuple(weight.stride()), version
 
 
 class PackedLinear(nn.Module):
     """A linear map for inference only."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, kept: PackedWeights | None = None) -> None:
         super().__init__()
-        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS)
+        key = weight_key(weight)
+        found = None if kept is None else kept.get(key)
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROWS) if found is None else found
+        self.plain = weight.detach()  # which keeps its memory from becoming another weight's, with the same key
+        if kept is not None:
+            kept[key] = self.weight
         self.bias = None if bias is None else bias.detach()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -77,7 +96,8 @@ class PaddedProjection(nn.Module):
         return scores
 
 
-def _can_be_packed(model: Transformer) -> bool:
+def can_be_packed(model: Transformer) -> bool:
+    """Whether packing would change anything."""
     if isinstance(model.projection, PackedLinear) or model.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
         return False
     # torch's compiler uses these operators; they are not public, and a torch built without oneDNN lacks them.
@@ -85,13 +105,13 @@ def _can_be_packed(model: Transformer) -> bool:
     return available and all(parameter.dtype == torch.float32 for parameter in model.decoder.parameters())
 
 
-def _pack(module: nn.Module) -> nn.Module:
+def _pack(module: nn.Module, kept: PackedWeights | None) -> nn.Module:
     """A copy of a tree of modules that shares every tensor, its linear maps replaced; what is not known stays as it is."""
     if type(module) is nn.Linear or type(module) is Projection:
-        return PackedLinear(module.weight, module.bias)
+        return PackedLinear(module.weight, module.bias, kept)
     if not is_known(module):
         notice("packed weights", module)
         return module
     result = copy.copy(module)
-    result._modules = {name: child if child is None else _pack(child) for name, child in module._modules.items()}
+    result._modules = {name: child if child is None else _pack(child, kept) for name, child in module._modules.items()}
     return result

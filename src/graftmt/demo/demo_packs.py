@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,9 +12,8 @@ from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.errors import CheckpointError, ConfigError
 from graftmt.packs import Pack, Side, save_pack
+from graftmt.progress import say
 from graftmt.training import PackConfig, PackDataConfig, StageConfig, SubwordConfig, ValidationConfig, train_pack
-
-Say = Callable[[str], None]
 
 PARTNER = "en"
 """All that a pack's training text is paired with; every other direction is zero-shot."""
@@ -91,18 +90,18 @@ def pack_config(
     )
 
 
-def make_pack(config: PackConfig, base: Base, train: Corpus, valid: Corpus, *, quiet: bool, say: Say) -> Pack:
+def make_pack(config: PackConfig, base: Base, train: Corpus, valid: Corpus) -> Pack:
     """Trains a pack, goes on where an earlier demo stopped, or takes what it finished.
 
     A run of another base, text or settings is moved aside: the demo can always be run again.
     """
     try:
-        return train_pack(config, base, train, valid, quiet=quiet, say=say)
+        return train_pack(config, base, train, valid)
     except (ConfigError, CheckpointError):
         if not (config.run / "checkpoints").is_dir():
             raise
         say("an earlier run here is of another base, text or settings, or damaged: starting over")
-        return train_pack(config, base, train, valid, fresh=True, quiet=quiet, say=say)
+        return train_pack(config, base, train, valid, fresh=True)
 
 
 def store_pack(pack: Pack, folder: Path, base: Base, evaluations: Sequence[Evaluation], beam: int, split: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -32,11 +32,9 @@ from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_folder, sweep
 from graftmt.folders import make_folder, watched
 from graftmt.places import CORPUS, DEMO, check_place
-from graftmt.progress import progress
+from graftmt.progress import indented, progress, say
 from graftmt.training import TrainConfig, train_base
 from graftmt.translator import Translator
-
-Say = Callable[[str], None]
 
 LANGUAGES = (*BASE_LANGUAGES, *NEW_LANGUAGES)
 NAMES = {"en": "English", "fr": "French", "de": "German", "es": "Spanish", "ru": "Russian", "el": "Greek", "uk": "Ukrainian"}
@@ -56,7 +54,6 @@ class DemoOptions:
     """Training steps of each pack, instead of as many as it takes."""
     device: str = "auto"
     seed: int = 1
-    quiet: bool = False
 
     @property
     def training(self) -> Path:
@@ -72,7 +69,7 @@ class DemoResult:
     findings: Findings
 
 
-def run_demo(options: DemoOptions, say: Say) -> DemoResult:
+def run_demo(options: DemoOptions) -> DemoResult:
     """The whole story; each step says what it does and what came of it. What an earlier try finished is taken as it is."""
     choose_device(options.device)
     SearchOptions(beam=options.beam)  # now, and not after the text is made
@@ -81,23 +78,23 @@ def run_demo(options: DemoOptions, say: Say) -> DemoResult:
     make_folder(options.folder)
     sweep(options.folder)
     with watched(options.folder):
-        return tell(options, options.folder / "base", say)
+        return tell(options, options.folder / "base")
 
 
-def tell(options: DemoOptions, base_folder: Path, say: Say) -> DemoResult:
+def tell(options: DemoOptions, base_folder: Path) -> DemoResult:
     """The same in a folder that is ours."""
     seconds: dict[str, float] = {}
     with timed(seconds, "corpus"):
-        folder = options.corpus or make_corpus(options.folder / "corpus", options.seed, say)
+        folder = options.corpus or make_corpus(options.folder / "corpus", options.seed)
         train, valid, test = (Corpus.open(folder, split, LANGUAGES) for split in SPLITS)
     with timed(seconds, "base"):
         if options.from_scratch:
-            train_demo_base(options, folder, base_folder, say)
+            train_demo_base(options, folder, base_folder)
         else:
             copy_shipped_base(base_folder)
             say(f"2. Base: the one shipped with graftmt, in {base_folder} (train it yourself: graftmt demo --from-scratch).")
         base = Base.load(base_folder, device=choose_device(options.device))
-    story = Story(options, Findings(base=base, seconds=seconds), train, valid, test, say)
+    story = Story(options, Findings(base=base, seconds=seconds), train, valid, test)
     with timed(seconds, "base's directions"):
         story.score_base()
     with timed(seconds, "Greek source pack"):
@@ -131,7 +128,7 @@ def timed(seconds: dict[str, float], step: str) -> Iterator[None]:
     seconds[step] = time.monotonic() - started
 
 
-def make_corpus(folder: Path, seed: int, say: Say) -> Path:
+def make_corpus(folder: Path, seed: int) -> Path:
     """Text for the base's languages and the two that are added later; made once, since it depends on nothing but the seed."""
     languages = (*BASE_LANGUAGES, *NEW_LANGUAGES)
     wanted = [folder / f"{split}.{language}.txt" for split in SPLITS for language in languages]
@@ -189,7 +186,7 @@ def copy_shipped_base(folder: Path) -> None:
         put_base(shipped, folder)
 
 
-def train_demo_base(options: DemoOptions, corpus: Path, folder: Path, say: Say) -> None:
+def train_demo_base(options: DemoOptions, corpus: Path, folder: Path) -> None:
     """The configuration inside the package, on this machine; goes on where an earlier try stopped."""
     present = Corpus.open(corpus, "train").languages
     excluded = [language for language in present if language not in BASE_LANGUAGES]
@@ -198,7 +195,8 @@ def train_demo_base(options: DemoOptions, corpus: Path, folder: Path, say: Say) 
     changes = [f"run={options.training}", f"data.corpus={corpus}", f"data.exclude={excluded}", f"device={options.device}"]
     config = from_mapping(TrainConfig, apply_overrides(values, [*changes, f"seed={options.seed}"]))
     say("2. Base: training it from scratch; ten to twenty minutes on two CPU cores.")
-    trained = train_base(config, quiet=options.quiet, say=lambda text: say(f"   {text}"))
+    with indented():
+        trained = train_base(config)
     put_base(trained, folder)
 
 
@@ -211,7 +209,6 @@ class Story:
     train: Corpus
     valid: Corpus
     test: Corpus
-    say: Say
 
     @property
     def base(self) -> Base:
@@ -224,11 +221,11 @@ class Story:
         """Every direction between the base's languages, on lines whose combination of template and names is not in training."""
         directions = select_directions("multi-parallel", self.base.languages)
         lines, beam = self.options.test_lines, self.options.beam
-        self.say(f"3. The base alone: {lines} held-out lines in each of {len(directions)} directions, beam {beam} …")
+        say(f"3. The base alone: {lines} held-out lines in each of {len(directions)} directions, beam {beam} …")
         found = self.evaluate(Translator(self.base), directions)
         self.findings.results += [Result(evaluation=evaluation, route="base") for evaluation in found]
         mean = sum(evaluation.scores.chrf for evaluation in found) / len(found)
-        self.say(f"   chrF {mean:.1f} on average; it knows {', '.join(map(NAMES.__getitem__, BASE_LANGUAGES))}")
+        say(f"   chrF {mean:.1f} on average; it knows {', '.join(map(NAMES.__getitem__, BASE_LANGUAGES))}")
 
     def add(self, plan: PackPlan) -> None:
         """A pack of the story proper."""
@@ -237,7 +234,7 @@ class Story:
     def compare_adapters(self) -> None:
         """The pack that trains more than embeddings, against the one that does not."""
         self.findings.comparisons += self.make_and_score(GREEK_ADAPTERS, name="enc-adapters-all(64)")
-        self.say(f"   {forgetting_words(zero_shot_comparison(self.findings))}")
+        say(f"   {forgetting_words(zero_shot_comparison(self.findings))}")
 
     def make_and_score(self, plan: PackPlan, name: str = "") -> list[Result]:
         """Trains one pack, stores it under packs/, and scores its trained and its zero-shot directions."""
@@ -250,15 +247,14 @@ class Story:
             seed=options.seed,
             device=options.device,
         )
-        pack = make_pack(
-            config, self.base, self.train, self.valid, quiet=options.quiet, say=lambda text: self.say(f"   {text}")
-        )
+        with indented():
+            pack = make_pack(config, self.base, self.train, self.valid)
         found = self.evaluate(Translator(self.base, [pack]), plan.directions(BASE_LANGUAGES))
         path = options.folder / "packs" / plan.name
         store_pack(pack, path, self.base, found, options.beam, self.test.split)
         self.findings.packs[plan.name] = pack, path
         trained, *others = (f"{evaluation.direction} {evaluation.scores.chrf:.1f}" for evaluation in found)
-        self.say(f"   chrF on held-out lines: {trained}; zero-shot {', '.join(others)}")
+        say(f"   chrF on held-out lines: {trained}; zero-shot {', '.join(others)}")
         return [
             Result(
                 evaluation=evaluation,
@@ -271,18 +267,18 @@ class Story:
 
     def combine(self) -> None:
         """Greek to Ukrainian: the two packs in one model, and for comparison two translations in a row."""
-        self.say("6. Greek → Ukrainian: both packs on the same base. Neither has seen the other's language.")
+        say("6. Greek → Ukrainian: both packs on the same base. Neither has seen the other's language.")
         translator = Translator(self.base, {name: pack for name, (pack, _) in self.findings.packs.items()})
         direction = [Direction(GREEK.language, UKRAINIAN.language)]
         (composed,) = self.evaluate(translator, direction)
         (through,) = self.evaluate(translator, direction, pivot=PARTNER)
         self.findings.results.append(Result(evaluation=composed, route="composition", zero_shot=True))
         self.findings.comparisons.append(Result(evaluation=through, route="pivot", name=f"pivot through {NAMES[PARTNER]}"))
-        self.say(f"   chrF {composed.scores.chrf:.1f} in one go; {through.scores.chrf:.1f} through English, in two")
+        say(f"   chrF {composed.scores.chrf:.1f} in one go; {through.scores.chrf:.1f} through English, in two")
 
     def verify(self, base_folder: Path) -> None:
         """The base's files, its tensors and its translations, with all packs installed and used."""
-        self.say("8. Proof: the base with and without the packs …")
+        say("8. Proof: the base with and without the packs …")
         lines = max(1, min(20, self.options.test_lines))
         result = verify(
             base_folder,
@@ -293,9 +289,9 @@ class Story:
             device=str(self.base.model.device),
         )
         self.findings.verification = result
-        self.say(f"   stored tensors have the fingerprint {result.fingerprint[:16]}…: {_yes(result.stored_unchanged)}")
-        self.say(f"   tensors in memory are the same, bit for bit: {_yes(result.resident_unchanged)}")
-        self.say(f"   {result.lines} translations are the same, with the same scores: {_yes(result.outputs_identical)}")
+        say(f"   stored tensors have the fingerprint {result.fingerprint[:16]}…: {_yes(result.stored_unchanged)}")
+        say(f"   tensors in memory are the same, bit for bit: {_yes(result.resident_unchanged)}")
+        say(f"   {result.lines} translations are the same, with the same scores: {_yes(result.outputs_identical)}")
 
     def evaluate(
         self, translator: Translator, directions: Sequence[Direction], *, pivot: str | None = None
@@ -303,7 +299,7 @@ class Story:
         options = self.options
         search = SearchOptions(beam=options.beam, max_length=120, batch_tokens=batch_tokens_for(self.base.model.device.type))
         total = options.test_lines * len(directions)
-        with progress("translating", total, quiet=options.quiet or total < 1000) as report:
+        with progress("translating", total) as report:
             return evaluate_directions(
                 translator,
                 self.test,

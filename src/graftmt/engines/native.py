@@ -35,7 +35,9 @@ class NativeSearcher:
         options: SearchOptions,
         on_batch: OnBatch | None = None,
     ) -> list[list[Hypothesis]]:
-        return search_all(self.model, sources, prefixes, options, end=self.end, forbidden=self.forbidden, on_batch=on_batch)
+        return search_all(
+            self.model, sources, prefixes, options, end=self.end, forbidden=self.forbidden, on_batch=on_batch, keep=True
+        )
 
 
 class NativeEngine:

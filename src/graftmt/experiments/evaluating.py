@@ -141,7 +141,6 @@ class Evaluator:
                 *(profile, plain, corpus_of(plain), self._last_translator(job) if last else translator, directions),
                 through=profile.pivot if job.kind == "pivot" else None,
                 work=self.store.work(job) / asked / set_name,
-                quiet=self.workshop.quiet,
             )
 
         return at_once

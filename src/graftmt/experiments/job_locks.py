@@ -8,13 +8,12 @@ moments and needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from graftmt.files import claimed
-
-Say = Callable[[str], None]
+from graftmt.progress import say
 
 
 class Held(Exception):
@@ -28,8 +27,8 @@ class Held(Exception):
 class JobLocks:
     """What this process has locked, among those that work on one folder."""
 
-    def __init__(self, folder: Path, say: Say) -> None:
-        self.folder, self.say = folder, say
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._mine: set[str] = set()
 
     @contextmanager
@@ -39,7 +38,7 @@ class JobLocks:
             yield
             return
         if wait and self.is_held(name):
-            self.say(f"waiting for another process, which makes {name} …")
+            say(f"waiting for another process, which makes {name} …")
         with claimed(self._path(name), wait=wait) as free:
             if not free:
                 raise Held(name)

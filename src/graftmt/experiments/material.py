@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,8 +20,6 @@ from graftmt.experiments.job_locks import JobLocks
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.training import Stopped, SubwordConfig
 from graftmt.training.stages import run_subwords, subwords_file
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,6 @@ def augmented(
     digest: str,
     locks: JobLocks,
     minutes: float | None,
-    quiet: bool,
-    say: Say,
 ) -> Material:
     """Made once for all packs that take it; stopped, after so many minutes or by a kill, it resumes.
 
@@ -86,8 +82,6 @@ def augmented(
                 device=teacher.device,
                 dtype=teacher.dtype,
                 minutes=minutes,
-                quiet=quiet,
-                say=say,
             )
         except Stopped:
             write_json(begun, {"seconds": round(before + time.monotonic() - started, 1)})
@@ -146,12 +140,12 @@ def _write(path: Path, lines: Iterable[str]) -> None:
         handle.writelines(f"{line}\n" for line in lines)
 
 
-def shared_subwords(train: Corpus, options: SubwordConfig, folder: Path, locks: JobLocks, say: Say, *, digest: str) -> Path:
+def shared_subwords(train: Corpus, options: SubwordConfig, folder: Path, locks: JobLocks, *, digest: str) -> Path:
     """One vocabulary for all packs of the corpus's languages, made once from all of their text."""
     options = replace(options, merges=options.merges * len(train.languages))
     name = f"{'+'.join(train.languages)}.{short_hash([digest, to_mapping(options)])}"
-    stored = subwords_file(folder / name)
+    stored = subwords_file(folder / name, options)
     if not stored.is_file():
         with locks.take(f"text-subwords-{name}", wait=True):
-            run_subwords(folder / name, options, train, say)
+            run_subwords(folder / name, options, train)
     return stored

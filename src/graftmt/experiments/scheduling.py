@@ -7,7 +7,7 @@ what has a result is not done again. Several processes can work on one folder: e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -26,9 +26,8 @@ from graftmt.experiments.workshop import Workshop
 from graftmt.files import sweep
 from graftmt.folders import make_folder, watched
 from graftmt.places import EXPERIMENTS, check_place
+from graftmt.progress import indented, say
 from graftmt.training import Stopped
-
-Say = Callable[[str], None]
 
 POLL = 2.0
 """Seconds between two looks at what other processes do, where there is nothing else to do."""
@@ -48,25 +47,28 @@ class Outcome:
 
 
 def run_experiments(
-    store: Store, plan: Plan, *, minutes: float | None = None, quiet: bool = False, say: Say = print
+    store: Store,
+    plan: Plan,
+    *,
+    minutes: float | None = None,
 ) -> Outcome:
     """All jobs of the plan that have no result yet; one that fails is recorded, and the others follow."""
     output = store.addresses.output
     check_place(output, EXPERIMENTS)
     for place in (output, output / "results", output / "text"):
         sweep(place)
-    locks = JobLocks(output / "locks", say)
+    locks = JobLocks(output / "locks")
     make_folder(output)
     with watched(output):
-        workshop = Workshop(store.addresses, locks, say, minutes=minutes, quiet=quiet)
-        return Runner(store, workshop, say).run(plan.jobs)
+        workshop = Workshop(store.addresses, locks, minutes=minutes)
+        return Runner(store, workshop).run(plan.jobs)
 
 
 class Runner:
     """Who does which job when: the next one that can begin and that no other process is at."""
 
-    def __init__(self, store: Store, workshop: Workshop, say: Say) -> None:
-        self.store, self.workshop, self.say = store, workshop, say
+    def __init__(self, store: Store, workshop: Workshop) -> None:
+        self.store, self.workshop = store, workshop
         self.addresses, self.profile, self.locks = store.addresses, store.profile, workshop.locks
         self.outcome = Outcome()
         self.evaluator = Evaluator(self.workshop, store, stored=self.outcome.done.append)
@@ -80,7 +82,7 @@ class Runner:
     def run(self, jobs: Sequence[Job]) -> Outcome:
         self._outstanding = self.store.outstanding(jobs)
         missing = [job for job in self._outstanding if not self._too_large(job)]
-        self.say(f"{len(jobs) - len(missing) - len(self.outcome.skipped)} of {len(jobs)} jobs are done; {len(missing)} to do")
+        say(f"{len(jobs) - len(missing) - len(self.outcome.skipped)} of {len(jobs)} jobs are done; {len(missing)} to do")
         titles = {
             job.key: f"== {job.key} ({number} of {len(missing)}): {self._words(job)}" for number, job in enumerate(missing, 1)
         }
@@ -109,14 +111,14 @@ class Runner:
                     with self.locks.take(name):
                         if not self._is_settled(job):  # by another process, since it was looked at
                             self._waiting = False
-                            self.say(titles[key])
+                            say(titles[key])
                             self._try(job)
                         del left[key]
                         return []
                 except Held as other:
                     if other.name != name:
                         self._put_off[key] = other.name
-                        self.say(f"   put off: another process is at {other.name}")
+                        say(f"   put off: another process is at {other.name}")
                         return []
                     held.append(name)
         return list(dict.fromkeys(held))
@@ -128,7 +130,7 @@ class Runner:
         if self.store.failed_at(job) in (None, self._outstanding[job]):
             return False
         self.outcome.failed[job.key] = self.store.failure(job) or ""
-        self.say(f"== {job.key} failed in another process: {self.outcome.failed[job.key]}")
+        say(f"== {job.key} failed in another process: {self.outcome.failed[job.key]}")
         return True
 
     def _can_begin(self, job: Job, left: Collection[str]) -> bool:
@@ -140,7 +142,7 @@ class Runner:
 
     def _wait(self, held: Sequence[str]) -> None:
         if not self._waiting:
-            self.say(f"waiting for other processes, which are at {first_few(held)} …")
+            say(f"waiting for other processes, which are at {first_few(held)} …")
             self._waiting = True
         left = self.workshop.minutes_left()
         time.sleep(POLL if left is None else min(POLL, max(0.0, 60 * left)))
@@ -168,12 +170,13 @@ class Runner:
             for needed in needs(job, self.profile):
                 if needed.key in self.outcome.failed:
                     raise DataError(f"it needs {needed.key}, which failed: {self.outcome.failed[needed.key]}")
-            self.say(f"   {_figures(self.evaluator.evaluate(job))}")
+            with indented():
+                say(_figures(self.evaluator.evaluate(job)))
         except (GraftError, torch.OutOfMemoryError) as error:
             message = " ".join(str(error).split())
             self.outcome.failed[job.key] = message
             self.evaluator.record_failure(job, message)
-            self.say(f"   failed: {message}")
+            say(f"   failed: {message}")
             free_memory()
 
 

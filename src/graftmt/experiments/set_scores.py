@@ -47,7 +47,6 @@ def score(
     *,
     through: str | None,
     work: Path,
-    quiet: bool,
 ) -> SetScores:
     """All directions; each is kept in the `work` folder when it is translated, so that a kill costs little."""
     fewer = profile.evaluation.sets[name].between_lines is not None
@@ -60,9 +59,7 @@ def score(
         }
     )
     parts = [
-        _score_some(
-            profile, name, corpus, translator, some, group == "between", through=through, work=work / group, quiet=quiet
-        )
+        _score_some(profile, name, corpus, translator, some, group == "between", through=through, work=work / group)
         for group, some in groups.items()
         if some
     ]
@@ -88,7 +85,6 @@ def _score_some(
     *,
     through: str | None,
     work: Path,
-    quiet: bool,
 ) -> SetScores:
     """Directions that have the same number of lines."""
     options = AssessOptions(
@@ -101,7 +97,6 @@ def _score_some(
         new=tuple(one for one in profile.new if one in translator.languages),
         off_target=profile.evaluation.off_target,
         output=work,
-        quiet=quiet,
     )
     scores = assess(translator, corpus, options).scores
     languages = sorted({language for pair in scores.pairs for language in pair})

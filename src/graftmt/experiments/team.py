@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +16,8 @@ import torch
 
 from graftmt.files import check_regular
 from graftmt.folders import make_folder
+from graftmt.progress import say
 from graftmt.workers import environment_of_child
-
-Say = Callable[[str], None]
 
 PATIENCE = 120.0
 """Seconds that a process gets to save what it is at, when this one ends before it."""
@@ -31,7 +30,7 @@ class Team:
     started: list[tuple[subprocess.Popen[bytes], Path]] = field(default_factory=list)
     """Each with its log."""
 
-    def wait(self, say: Say) -> int:
+    def wait(self) -> int:
         """Until all have ended; the worst of their exit codes."""
         worst = 0
         for process, log in self.started:
@@ -43,7 +42,7 @@ class Team:
 
 
 @contextmanager
-def team(count: int, arguments: Sequence[str], logs: Path, say: Say) -> Iterator[Team]:
+def team(count: int, arguments: Sequence[str], logs: Path) -> Iterator[Team]:
     """`count` processes in all, this one counted: the others run `graftmt` with these arguments.
 
     They end with this one, which is to `wait` for them before; after an error or a signal, SIGTERM too, they are asked to stop.

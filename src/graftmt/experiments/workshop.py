@@ -40,7 +40,6 @@ from graftmt.training.retrain_request import retrain_config
 from graftmt.training.run_configuration import RunConfig
 from graftmt.training.stages import set_up_torch
 
-Say = Callable[[str], None]
 MADE = "made.json"
 """In a run whose model is finished: what its result says of that."""
 LAST = "pack-last"
@@ -70,14 +69,11 @@ class Made(Facts):
 class Workshop:
     """What is resident, what is open, and how much time is left."""
 
-    def __init__(
-        self, addresses: Addresses, locks: JobLocks, say: Say, *, minutes: float | None = None, quiet: bool = False
-    ) -> None:
+    def __init__(self, addresses: Addresses, locks: JobLocks, *, minutes: float | None = None) -> None:
         """`minutes`: for how long it may work in all."""
         assert addresses.corpus is not None
         self.addresses, self.profile, self.corpus, self.locks = addresses, addresses.profile, addresses.corpus, locks
-        self.minutes, self.quiet = minutes, quiet
-        self.say: Say = lambda text: say(f"   {text}")
+        self.minutes = minutes
         self.started = time.monotonic()
         self.device = choose_device(self.profile.device)
         # Before anything is translated: it decides about the last bits of fp32 on a GPU.
@@ -98,7 +94,7 @@ class Workshop:
     @property
     def _how(self) -> dict[str, Any]:
         """For trainings."""
-        return {"minutes": self.minutes_left(), "quiet": self.quiet, "say": self.say}
+        return {"minutes": self.minutes_left()}
 
     # Models
 
@@ -279,7 +275,7 @@ class Workshop:
         train = Corpus.open(self.corpus, "train", job.languages)
         digest = self.addresses.text_hash(job.languages)
         folder = self._text / "subwords"
-        return shared_subwords(train, self.profile.packs.subwords, folder, self.locks, self.say, digest=digest)
+        return shared_subwords(train, self.profile.packs.subwords, folder, self.locks, digest=digest)
 
     @property
     def _text(self) -> Path:

@@ -49,7 +49,11 @@ class CleaningConfig:
     language_id: bool = True
     """Drop texts where another language wins clearly."""
     open_set: bool = False
-    """The detector may find any language it knows, instead of the corpus's own."""
+    """The detector may find any language it knows, instead of the corpus's own and likely ones."""
+    candidates: tuple[str, ...] = ()
+    """Languages that wrong texts may be in, beside the corpus's own; likely ones where the corpus has one or two."""
+    margin: float | None = None
+    """By how much another language must win: log-odds per √byte. None: learnt from the corpus, 0 to 4.5."""
     duplicates: bool = True
     """Drop lines that are the same as one before in all languages, after the repairs."""
     reference: str = ""

@@ -64,11 +64,18 @@ class Alignment:
     """Of the lines, those that are not in step."""
     stretches: tuple[Stretch, ...] = ()
     lines: int = 0
+    """The number of the last line."""
+    first_line: int = 1
 
     @property
     def is_bad(self) -> bool:
         """Whether this should not be trained on."""
         return self.kind not in ("in step", "too little") and self.share > TOLERATED
+
+    def counted_from(self, first: int) -> Alignment:
+        """The same for a file whose first line of text is this one, as after a header."""
+        moved = tuple(_moved(stretch, first - 1) for stretch in self.stretches)
+        return replace(self, stretches=moved, lines=self.lines + first - 1, first_line=first)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -288,7 +295,7 @@ def _in_words(found: Alignment) -> str:
 
 
 def _stretch_in_words(found: Alignment, stretch: Stretch) -> str:
-    if stretch.first == 1 and stretch.last == found.lines:
+    if stretch.first == found.first_line and stretch.last == found.lines:
         where = "all lines"
     elif stretch.last == found.lines:
         where = f"line {stretch.first:,} on"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from graftmt.errors import DataError
 from graftmt.prepare.misalignment import Alignment, check_alignment
 from graftmt.prepare.source import Source
+from graftmt.progress import say
 
 WAY_OUT = {
     "shifted": "Put the missing line back, or take the extra one out, in that language's file",
@@ -29,7 +30,7 @@ def _pairs(source: Source, first: int, second: int) -> Iterable[tuple[str, str]]
         yield line[first], line[second]
 
 
-def refuse(found: Iterable[Alignment], where: str, *, force: bool, say: Callable[[str], None]) -> None:
+def refuse(found: Iterable[Alignment], where: str, *, force: bool) -> None:
     """An error about text that should not be used; with `force`, and where little of it is out of step, a warning."""
     bad = [alignment for alignment in found if alignment.is_bad]
     if bad and not force:

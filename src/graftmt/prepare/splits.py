@@ -103,7 +103,7 @@ def held_out_splits(folder: Path) -> list[Corpus]:
 
 
 def split_corpus(
-    corpus: Corpus, output: Path, options: SplitOptions | None = None, *, clear_of: Sequence[Corpus] = (), quiet: bool = False
+    corpus: Corpus, output: Path, options: SplitOptions | None = None, *, clear_of: Sequence[Corpus] = ()
 ) -> Split:
     """Writes train, valid and test of `corpus` as a folder, whole or not at all.
 
@@ -113,8 +113,8 @@ def split_corpus(
     check_replaceable(output, [*corpus.files.values(), *(file for other in clear_of for file in other.files.values())])
     source = corpus_source(corpus)
     foreign = _letters_of_others(clear_of, corpus.languages)
-    chosen = _choose(source, _groups(source, options), options, foreign, quiet)
-    rest = _Rest(source, chosen, foreign, quiet)
+    chosen = _choose(source, _groups(source, options), options, foreign)
+    rest = _Rest(source, chosen, foreign)
     sources = {"train": rest.source()} if options.train else {}
     for name, sets in chosen.items():
         sources[name] = Source(name, source.languages, _written(sets, len(source.languages)))
@@ -146,14 +146,14 @@ def _groups(source: Source, options: SplitOptions) -> list[Group]:
 Chosen: TypeAlias = dict[str, dict[Group, list[_Candidate]]]
 
 
-def _choose(source: Source, groups: Sequence[Group], options: SplitOptions, foreign: Letters, quiet: bool) -> Chosen:
+def _choose(source: Source, groups: Sequence[Group], options: SplitOptions, foreign: Letters) -> Chosen:
     """The lines of each split and group. More are drawn than needed, for near-duplicates go; again where too few stay."""
     wanted = sum(options.sizes.values())
     if not wanted:
         return {}
     limit = 2 * wanted + 100
     while True:
-        drawn, exhausted = _draw(source, groups, limit, options.seed, quiet)
+        drawn, exhausted = _draw(source, groups, limit, options.seed)
         chosen: Chosen = {}
         taken: Letters = [set(texts) for texts in foreign]
         short: dict[Group, int] = {}
@@ -175,9 +175,7 @@ def _choose(source: Source, groups: Sequence[Group], options: SplitOptions, fore
         limit *= 4
 
 
-def _draw(
-    source: Source, groups: Sequence[Group], limit: int, seed: int, quiet: bool
-) -> tuple[dict[Group, list[_Candidate]], set[Group]]:
+def _draw(source: Source, groups: Sequence[Group], limit: int, seed: int) -> tuple[dict[Group, list[_Candidate]], set[Group]]:
     """For each group the `limit` first lines of a random order, and the groups that have no more lines than these.
 
     The order comes from the text of a line's first language: a line that is there often is no likelier than a rare one.
@@ -186,7 +184,7 @@ def _draw(
     heaps: dict[Group, list[tuple[int, int, Line]]] = {group: [] for group in groups}
     overflowed: set[Group] = set()
     salt = hashlib.sha256(str(seed).encode()).digest()
-    with progress(f"choosing lines of {source.name}", 0, quiet=quiet) as report:
+    with progress(f"choosing lines of {source.name}", 0) as report:
         for position, line in enumerate(source):
             if position % 10_000 == 0:
                 report.update(position, "lines")
@@ -256,8 +254,8 @@ def _written(sets: Mapping[Group, Sequence[_Candidate]], languages: int) -> Call
 class _Rest:
     """The lines that stay for training: neither held out, nor near-duplicates of what is."""
 
-    def __init__(self, source: Source, chosen: Chosen, foreign: Letters, quiet: bool) -> None:
-        self.all, self.quiet = source, quiet
+    def __init__(self, source: Source, chosen: Chosen, foreign: Letters) -> None:
+        self.all = source
         self.positions = {candidate.position for sets in chosen.values() for found in sets.values() for candidate in found}
         self.letters: Letters = [set(texts) for texts in foreign]
         for sets in chosen.values():
@@ -272,7 +270,7 @@ class _Rest:
 
     def _read(self) -> Iterator[Line]:
         self.left_out["near_duplicates"] = 0
-        with progress("writing what is left", 0, quiet=self.quiet) as report:
+        with progress("writing what is left", 0) as report:
             for position, line in enumerate(self.all):
                 if position % 10_000 == 0:
                     report.update(position, "lines")

@@ -54,12 +54,12 @@ class Statistics:
         return {direction: size for direction, size in sizes.items() if size}
 
 
-def count_lines(source: Source, *, text: bool = False, quiet: bool = False) -> Statistics:
+def count_lines(source: Source, *, text: bool = False) -> Statistics:
     """Reads a corpus once; with `text`, words between spaces and characters are counted too."""
     languages = source.languages
     together: Counter[tuple[bool, ...]] = Counter()
     words, characters = Counter[str](), Counter[str]()
-    with progress(f"reading {source.name}", 0, quiet=quiet) as report:
+    with progress(f"reading {source.name}", 0) as report:
         for number, line in enumerate(source):
             if number % 10_000 == 0:
                 report.update(number, "lines")

@@ -126,7 +126,9 @@ class Alignment:
 
 
 def align(
-    corpora: Sequence[BilingualCorpus], output: Path, options: AlignOptions | None = None, *, quiet: bool = False
+    corpora: Sequence[BilingualCorpus],
+    output: Path,
+    options: AlignOptions | None = None,
 ) -> Alignment:
     """Writes the corpora's lines, joined through the pivot, as train.LANG.txt in `output`, whole or not at all."""
     options = options or AlignOptions()
@@ -139,11 +141,11 @@ def align(
         started = time.monotonic()
         read, resumed = {}, []
         for corpus in corpora:
-            kept, ingested = _ingest(corpus, work, options, quiet)
+            kept, ingested = _ingest(corpus, work, options)
             read[corpus.language] = ingested
             resumed += [corpus.language] * kept
         joining = time.monotonic()
-        lines, left_out = _join(read, work, output, options, marks, quiet)
+        lines, left_out = _join(read, work, output, options, marks)
         ended = time.monotonic()
         shutil.rmtree(work, ignore_errors=True)
     return Alignment(lines, left_out, read, tuple(resumed), {"reading": joining - started, "joining": ended - joining})
@@ -210,7 +212,7 @@ def _connect(work: Path, options: AlignOptions) -> Any:
     return _duckdb().connect(config=settings)
 
 
-def _ingest(corpus: BilingualCorpus, work: Path, options: AlignOptions, quiet: bool) -> tuple[bool, Ingested]:
+def _ingest(corpus: BilingualCorpus, work: Path, options: AlignOptions) -> tuple[bool, Ingested]:
     """Reads a corpus into sorted files, unless a run before this one has read the same text; says whether it had."""
     key, facts = _content_key(corpus), work / f"{corpus.language}.json"
     if facts.is_file():
@@ -218,7 +220,7 @@ def _ingest(corpus: BilingualCorpus, work: Path, options: AlignOptions, quiet: b
         if kept.pop("key", None) == key:
             return True, Ingested(**kept)
     facts.unlink(missing_ok=True)
-    with progress(f"reading {corpus.language}", 0, quiet=quiet) as report, _connect(work, options) as database:
+    with progress(f"reading {corpus.language}", 0) as report, _connect(work, options) as database:
         stream = _Pairs(corpus, report)
         while not stream.ended:
             path = _sorted_file(work, corpus.language, stream.read.files)
@@ -325,7 +327,7 @@ class _Pairs:
 
 
 def _join(
-    read: dict[str, Ingested], work: Path, output: Path, options: AlignOptions, marks: Mapping[str, Any], quiet: bool
+    read: dict[str, Ingested], work: Path, output: Path, options: AlignOptions, marks: Mapping[str, Any]
 ) -> tuple[int, int]:
     """Writes the lines, one range of MD5s after the other, and `marks` in corpus.json; counts lines written and left out."""
     languages = [options.pivot, *read]
@@ -334,7 +336,7 @@ def _join(
     different, lines = dict.fromkeys(languages, 0), dict.fromkeys(languages, 0)
     with (
         atomic_folder(output) as folder,
-        progress("joining", ranges, quiet=quiet) as report,
+        progress("joining", ranges) as report,
         _connect(work, options) as database,
     ):
         with ExitStack() as stack:

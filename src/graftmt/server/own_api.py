@@ -21,6 +21,7 @@ from graftmt.server.schemas import (
     PackAnswer,
     PacksAnswer,
     RoutesAnswer,
+    VersionAnswer,
     body,
     errors,
 )
@@ -51,6 +52,12 @@ _STREAM = body(["q", "source", "target"], q={"type": "string", "example": "in 3 
 def world_of(request: Request) -> World:
     world: World = request.app.state.world
     return world
+
+
+@router.get("/version", response_model=VersionAnswer, responses=QUIET)
+async def version(request: Request) -> dict[str, int]:
+    """A number that rises with each change of the packs in service; cheap to ask for often."""
+    return {"version": world_of(request).service.catalog.version}
 
 
 @router.get("/packs", response_model=PacksAnswer, responses=QUIET)

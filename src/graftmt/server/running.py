@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from graftmt.errors import GraftError
+from graftmt.progress import say
 from graftmt.server.application import make_app, make_world
 from graftmt.server.serve_options import ServeOptions
 
@@ -56,7 +56,7 @@ class TimedProtocol(H11Protocol):
             self.transport.close()
 
 
-def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
+def serve(options: ServeOptions) -> None:
     """Loads, listens and serves until it is told to stop (SIGINT, SIGTERM); then finishes what it accepted."""
     sock = listening_socket(options)
     with sock:

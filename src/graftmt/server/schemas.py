@@ -77,6 +77,10 @@ class PackAnswer(BaseModel):
     card: dict[str, Any]
 
 
+class VersionAnswer(BaseModel):
+    version: int
+
+
 class PackProblem(BaseModel):
     file: str
     problem: str
@@ -121,6 +125,10 @@ class OwnTranslateAnswer(BaseModel):
     pivot: str | None = None
     detected: DetectedLanguage | None = None
     texts: list[TextAnswer]
+
+
+class FileAnswer(BaseModel):
+    translatedFileUrl: str
 
 
 class JobAnswer(BaseModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +14,13 @@ from graftmt.errors import CheckpointError, GraftError
 from graftmt.files import atomic_file, atomic_folder
 from graftmt.packs.archive import ARCHIVE, write_archive
 from graftmt.places import BASE, PACK, check_file, check_place
-from graftmt.progress import Progress, progress
+from graftmt.progress import Progress, progress, say
 from graftmt.sharing.connections import Refused
 from graftmt.sharing.offers import Offer, facts_of
 from graftmt.sharing.scanning import read_thing, unpack
 from graftmt.sharing.stores import Store, open_store
 from graftmt.sharing.transfer import check_space, scratch_folder
 
-Say = Callable[[str], None]
 DEFAULT_LIMIT = 10 * 10**9
 """Bytes that are downloaded unless more are allowed."""
 PROVEN = ("kind", "fingerprint", "languages", "base", "side", "recipe")
@@ -47,7 +46,6 @@ class PullOptions:
     """Bytes it may have."""
     replace: bool = False
     """Whether another base or pack that is at the output may go."""
-    quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class PullResult:
         }
 
 
-def pull(options: PullOptions, say: Say) -> PullResult:
+def pull(options: PullOptions) -> PullResult:
     """Everything that can be refused before the download is: size, base, fingerprint, place."""
     store = open_store(options.source, options.revision)
     listing = store.listing(options.name)
@@ -87,7 +85,7 @@ def pull(options: PullOptions, say: Say) -> PullResult:
     if options.source.startswith("http://"):
         say("the address begins with http://: anyone on the way can change what comes. --fingerprint guards against that.")
     say(f"{offer.kind} {offer.name} from {store.address}, revision {listing.revision[:12]}: {offer.size / 1e6:,.1f} MB")
-    with progress(offer.name, offer.size, quiet=options.quiet) as bar:
+    with progress(offer.name, offer.size) as bar:
         _assemble(store, offer, output, bar)
     return result
 

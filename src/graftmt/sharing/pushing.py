@@ -11,12 +11,11 @@ from typing import Any
 
 from graftmt.base import model_card
 from graftmt.packs.card import pack_card
+from graftmt.progress import say
 from graftmt.sharing.offers import DOCUMENTS, Offer
 from graftmt.sharing.scanning import file_names, kind_of_thing, offer_of, read_thing, unpack
 from graftmt.sharing.stores import Publication, open_writable
 from graftmt.sharing.transfer import scratch_folder
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,6 @@ class PushOptions:
     message: str | None = None
     private: bool = False
     dry_run: bool = False
-    quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class PushResult:
         return {"to": self.destination, "revision": self.revision, "bytes": self.offer.size, **facts}
 
 
-def push(options: PushOptions, say: Say) -> PushResult:
+def push(options: PushOptions) -> PushResult:
     """A damaged base or pack is refused; what is put there has its fingerprint."""
     store = open_writable(options.destination, options.revision)
     kind = kind_of_thing(options.thing)
@@ -79,7 +77,6 @@ def push(options: PushOptions, say: Say) -> PushResult:
             offer=offer,
             message=options.message,
             private=options.private,
-            quiet=options.quiet,
         )
         destination = store.destination(publication)
         if offer.licence is None:

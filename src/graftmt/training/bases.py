@@ -14,12 +14,13 @@ from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rat
 from graftmt.errors import ConfigError
 from graftmt.files import write_json
 from graftmt.places import RUNS, check_place
+from graftmt.progress import say
 from graftmt.text import TextCodec
 from graftmt.training.journal import OnStep
 from graftmt.training.run_configuration import RunConfig, TrainConfig
 from graftmt.training.run_state import RunState
 from graftmt.training.sharding import make_whole, shard
-from graftmt.training.stages import Prepared, Say, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
+from graftmt.training.stages import Prepared, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
 
@@ -29,8 +30,6 @@ def train_base(
     *,
     minutes: float | None = None,
     fresh: bool = False,
-    quiet: bool = False,
-    say: Say = print,
     on_step: OnStep | None = None,
 ) -> Path:
     """Runs what is left of a run and returns the folder of the finished base.
@@ -44,11 +43,10 @@ def train_base(
         select_directions(stage.directions, languages, config.data.pivot)  # before hours are spent on the first
     set_up_torch(device, config.threads)
     folder = config.run / "base"
-    with held_run(config.run, device, of="base", fresh=fresh, say=say, sharded=config.sharded) as (team, say):
+    with held_run(config.run, device, of="base", fresh=fresh, sharded=config.sharded) as team:
         check_base_place(folder)  # before hours are spent on what goes there
-        quiet = quiet or not team.first
         with team.first_alone():
-            prepared = prepare(config, quiet=quiet, say=say)
+            prepared = prepare(config)
         assert isinstance(prepared.codec, TextCodec)
         tokenizer = prepared.codec.base
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
@@ -70,8 +68,6 @@ def train_base(
                 lambda stage: select_directions(stage.directions, languages, config.data.pivot),
                 request,
                 team,
-                quiet=quiet,
-                say=say,
                 on_step=on_step,
             )
         if team.sharded:
@@ -82,14 +78,14 @@ def train_base(
     return folder
 
 
-def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Prepared:
+def prepare(config: TrainConfig) -> Prepared:
     """Opens the corpus, makes or loads the vocabulary, tokenises."""
     languages = choose_languages(config)
     train = Corpus.open(config.data.corpus, "train", languages)
-    tokenizer = run_subwords(config.run, config.subwords, train, say).with_codes(languages, config.model.code_placement)
+    tokenizer = run_subwords(config.run, config.subwords, train).with_codes(languages, config.model.code_placement)
     codec = TextCodec(tokenizer)
-    tokenized = tokenize_corpus(train, tokenizer, config.data.cache, quiet=quiet)
-    report_unknown(tokenized, len(tokenizer), say)
+    tokenized = tokenize_corpus(train, tokenizer, config.data.cache)
+    report_unknown(tokenized, len(tokenizer))
     digest = hashlib.sha256(tokenized.content.encode())
     validator = None
     if config.validation.lines > 0:
@@ -98,7 +94,7 @@ def prepare(config: TrainConfig, *, quiet: bool = False, say: Say = print) -> Pr
             map(str, select_directions(f"{config.data.pivot}-centric", languages)[:8])
         )
         directions = select_directions(chosen, languages, config.data.pivot)
-        valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet)
+        valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache)
         validator = Validator.open(
             *(valid, valid_tokens, codec, directions),
             lines=config.validation.lines,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus
 from graftmt.errors import GraftError
 from graftmt.model import Transformer
+from graftmt.progress import say
 from graftmt.text import TextCodec
 from graftmt.training.run_configuration import RetrainConfig
 from graftmt.training.stages import Prepared
@@ -89,9 +90,6 @@ def scores_before(
     device: str,
     model: Transformer,
     prepared: Prepared,
-    *,
-    quiet: bool,
-    say: Callable[[str], None],
 ) -> dict[str, Scores] | None:
     """{"base": …, "start": …}: measured once and kept as before.json, since a run that goes on has other weights by then."""
     validator = prepared.validator
@@ -115,7 +113,7 @@ def scores_before(
         valid = Corpus.open(config.data.corpus, config.validation.split, languages)
         own = Validator.open(
             valid,
-            tokenize_corpus(valid, parent.tokenizer.side("source"), config.data.cache, quiet=quiet),
+            tokenize_corpus(valid, parent.tokenizer.side("source"), config.data.cache),
             TextCodec(parent.tokenizer),
             known,
             lines=validator.lines,

@@ -20,6 +20,8 @@ CHUNK_SCORES = 1 << 28
 """Scores computed at a time: 512 MiB in bf16, 1 GiB in fp32."""
 
 ALIGNMENT = 64
+LARGE = 1 << 27
+"""Numbers of a matrix: twice those of a Transformer Base with 128,000 rows."""
 
 KERNEL = True
 """Whether a kernel of ours does what can be done between two products, where it can. For benchmarks to switch."""
@@ -38,7 +40,7 @@ class FusedLoss(torch.autograd.Function):
         weight_gradient = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
         rows = weight.shape[0]
         # Matrix units are several times slower on a number of rows that is not a multiple of theirs.
-        matrix = F.pad(weight.to(hidden.dtype), (0, 0, 0, -rows % ALIGNMENT))
+        matrix = weight.to(hidden.dtype) if _is_large(weight) else F.pad(weight.to(hidden.dtype), (0, 0, 0, -rows % ALIGNMENT))
         loss_and_gradient: Any = _compiled_loss_and_gradient() if compiled else _loss_and_gradient
         share = torch.full((), smoothing, device=hidden.device) if compiled else smoothing
         chunk = _chunk(hidden.shape[0], max(1, CHUNK_SCORES // len(matrix)))
@@ -69,6 +71,11 @@ class FusedLoss(torch.autograd.Function):
             None,
             None,
         )
+
+
+def _is_large(weight: Tensor) -> bool:
+    """On a CPU, where nothing is gained, a copy of such a matrix for each update would cost a gigabyte and its time."""
+    return weight.device.type == "cpu" and weight.numel() >= LARGE
 
 
 def _chunk(tokens: int, most: int) -> int:

@@ -13,18 +13,20 @@ import torch
 from graftmt.base import Base
 from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
-from graftmt.data.cache import default_cache_folder, writable_cache
+from graftmt.data.cache import writable_cache
 from graftmt.errors import ConfigError, GraftError, LanguageError
+from graftmt.known_files import default_cache_folder
 from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, Side, check_recipe, compose, create_pack, load_pack, pack_tokenizer
 from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
 from graftmt.packs.component import SCOPED
 from graftmt.packs.components.language_code import code_of
+from graftmt.progress import say
 from graftmt.text import Text, languages_of
 from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
 from graftmt.training.run_configuration import PackConfig, StageConfig
-from graftmt.training.stages import Prepared, Say, report_unknown, run_subwords
+from graftmt.training.stages import Prepared, report_unknown, run_subwords
 from graftmt.training.validation import Validator
 
 WATCHED = 3
@@ -63,9 +65,7 @@ class PackJob:
         return scoped if scoped and last else frozenset(self.pack.parameters) - scoped
 
 
-def prepare_pack(
-    config: PackConfig, base: Base, train: Corpus, valid: Corpus | None, *, quiet: bool = False, say: Say = print
-) -> PackJob:
+def prepare_pack(config: PackConfig, base: Base, train: Corpus, valid: Corpus | None) -> PackJob:
     """Everything before the first step: vocabulary, tokenised text, first values of the parameters, composition."""
     if base.model.source_embedding.weight.dtype != torch.float32:
         if config.precision != "bf16":
@@ -79,18 +79,18 @@ def prepare_pack(
     check_recipe(recipe, config.side, config.languages, base)
     check_text(config, base, train)
     if parent is None:
-        tokenizer = pack_tokenizer(pack_subwords(config, train, say), config.side, base.tokenizer)
+        tokenizer = pack_tokenizer(pack_subwords(config, train), config.side, base.tokenizer)
     else:
         tokenizer = parent.tokenizer
     tokenizers = _tokenizers(config, base, tokenizer, other_side(config.side))
     wanted = Corpus(train.folder, train.split, {name: train.files[name] for name in (*config.languages, *config.data.partners)})
-    tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache, quiet=quiet)
+    tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache)
     if parent is None:
         translations = None
         if recipe.needs_translations:
             # In the pieces of the matrix that rows start from, which need not be those that partners are read or written in.
             own = _tokenizers(config, base, tokenizer, config.side)
-            same = tokenized if own == tokenizers else tokenize_corpus(wanted, own, config.data.cache, quiet=quiet)
+            same = tokenized if own == tokenizers else tokenize_corpus(wanted, own, config.data.cache)
             translations = _translations(same, config, tokenizer, base)
         pack = create_pack(
             base,
@@ -115,13 +115,13 @@ def prepare_pack(
     say(f"rows began as: {counts}" if parent is None else f"going on from the pack {parent.fingerprint[:16]}")
     pack = pack.to(base.model.device)
     composition = compose(base, source=pack) if config.side == "source" else compose(base, target=pack)
-    report_unknown(tokenized, len(tokenizer), say)
+    report_unknown(tokenized, len(tokenizer))
     continued = "" if parent is None else parent.fingerprint
     digest = hashlib.sha256(f"{base.fingerprint} {continued} {recipe}".encode())
     digest.update(tokenized.content.encode())
     validator = None
     if valid is not None and config.validation.lines > 0:
-        validator = _validator(config, base, valid, composition, tokenizers, quiet)
+        validator = _validator(config, base, valid, composition, tokenizers)
         digest.update(validator.corpus.content.encode())
     marks = {"base": base.fingerprint[:16], "pack to continue": continued[:16], "recipe": str(recipe)}
     prepared = Prepared(composition.codec, tokenized, validator, digest.hexdigest(), config.data.max_length, marks)
@@ -145,13 +145,13 @@ def _tokenizers(config: PackConfig, base: Base, own: Text, side: Side) -> dict[s
     return {**dict.fromkeys(base.languages, base.tokenizer.side(side)), **dict.fromkeys(config.languages, own)}
 
 
-def pack_subwords(config: PackConfig, train: Corpus, say: Say) -> Text:
+def pack_subwords(config: PackConfig, train: Corpus) -> Text:
     """The new languages' own text, without codes, made once in a run's folder: `merges` for each, T=5 among several."""
     options = replace(config.subwords, merges=config.subwords.merges * len(config.languages))
     new = Corpus(train.folder, train.split, {language: train.files[language] for language in config.languages})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        text = run_subwords(config.run, options, new, say)
+        text = run_subwords(config.run, options, new)
     for warning in caught:  # such as of a text too small for so many merges; where in our code it arose is no one's concern
         say(str(warning.message))
     return text
@@ -205,7 +205,7 @@ def check_parent(parent: Pack, config: PackConfig, base: Base) -> None:
 
 
 def _validator(
-    config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Text], quiet: bool
+    config: PackConfig, base: Base, valid: Corpus, composition: Composition, tokenizers: dict[str, Text]
 ) -> Validator:
     options = config.validation
     few = config.data.few
@@ -240,7 +240,7 @@ def _validator(
     chosen = Corpus(valid.folder, valid.split, {name: valid.files[name] for name in names})
     return Validator.open(
         chosen,
-        tokenize_corpus(chosen, tokenizers, config.data.cache, quiet=quiet),
+        tokenize_corpus(chosen, tokenizers, config.data.cache),
         composition.codec,
         directions,
         lines=options.lines,

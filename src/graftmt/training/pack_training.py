@@ -12,13 +12,14 @@ from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
 from graftmt.packs.component import SCOPED
 from graftmt.packs.storage import check_place
+from graftmt.progress import say
 from graftmt.training.journal import OnStep
 from graftmt.training.pack_directions import with_scoped_stage
 from graftmt.training.pack_preparation import PackJob, prepare_pack
 from graftmt.training.run_configuration import PackConfig
 from graftmt.training.run_state import RunState
 from graftmt.training.sharding import shard
-from graftmt.training.stages import Say, held_run, run_facts, run_stages, set_up_torch
+from graftmt.training.stages import held_run, run_facts, run_stages, set_up_torch
 from graftmt.training.stopping import stop_on_signals
 
 
@@ -30,8 +31,6 @@ def train_pack(
     *,
     minutes: float | None = None,
     fresh: bool = False,
-    quiet: bool = False,
-    say: Say = print,
     on_ready: Callable[[PackJob], None] | None = None,
     on_step: OnStep | None = None,
 ) -> Pack:
@@ -44,11 +43,10 @@ def train_pack(
     config = with_scoped_stage(config)
     device = training_device(config, base)
     set_up_torch(device, config.threads)
-    with held_run(config.run, device, of="pack", fresh=fresh, say=say, sharded=config.sharded) as (team, say):
+    with held_run(config.run, device, of="pack", fresh=fresh, sharded=config.sharded) as team:
         check_place(config.run / "pack")  # before hours are spent on what goes there
-        quiet = quiet or not team.first
         with team.first_alone():
-            job = prepare_pack(config, base, train, valid, quiet=quiet, say=say)
+            job = prepare_pack(config, base, train, valid)
         if on_ready is not None:
             on_ready(job)
         if team.sharded:
@@ -63,8 +61,6 @@ def train_pack(
                 job.directions_of,
                 request,
                 team,
-                quiet=quiet,
-                say=say,
                 trained_in=job.names_trained,
                 model_of=job.model_of,
                 keep_start=job.pack.recipe.scoped and config.parent is None,  # a parent's parts begin as something else

@@ -22,6 +22,7 @@ from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus, unknown_rates
 from graftmt.errors import ConfigError
 from graftmt.files import write_json, write_text
+from graftmt.progress import say
 from graftmt.text import SharedText, Text, TextCodec
 from graftmt.text.kinds import default_kind
 from graftmt.training.bases import make_card
@@ -29,7 +30,7 @@ from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.drift import Drift, drift_of, scores_before
 from graftmt.training.retrain_request import check, check_origin, is_new, origin, retrain_directions, validation_text
 from graftmt.training.run_configuration import RetrainConfig
-from graftmt.training.stages import Prepared, Say, held_run, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.stages import Prepared, held_run, report_unknown, run_stages, run_subwords, set_up_torch
 from graftmt.training.stopping import stop_on_signals
 from graftmt.training.validation import Validator
 
@@ -144,9 +145,7 @@ class Retrained:
         }
 
 
-def retrain_base(
-    config: RetrainConfig, *, minutes: float | None = None, fresh: bool = False, quiet: bool = False, say: Say = print
-) -> Retrained:
+def retrain_base(config: RetrainConfig, *, minutes: float | None = None, fresh: bool = False) -> Retrained:
     """Runs what is left of a run; the finished base is in the run's folder as `base`. The parent is not changed.
 
     A run that exists goes on exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
@@ -156,13 +155,12 @@ def retrain_base(
     languages = check(config, read_base_document(config.base))
     set_up_torch(device, config.threads)
     folder = config.run / "base"
-    with held_run(config.run, device, of="retrained base", fresh=fresh, say=say) as (team, say):
+    with held_run(config.run, device, of="retrained base", fresh=fresh) as team:
         check_base_place(folder)
-        quiet = quiet or not team.first
         parent = Base.load(config.base)
         check_origin(config, parent)
         with team.first_alone():
-            job = prepare_retraining(config, parent, languages, quiet=quiet, say=say)
+            job = prepare_retraining(config, parent, languages)
         facts = row_facts(job.rows)
         say(describe_rows(facts))
         job.start.model.to(device)
@@ -176,7 +174,7 @@ def retrain_base(
             document = {"rows": len(new), **origin(config, parent), **facts, "unknown_rates": unknown}
             write_json(config.run / "vocabulary.json", document)
             write_text(config.run / "rows.tsv", row_table(old, new, job.rows))
-            before = scores_before(config, parent, device, job.start.model, job.prepared, quiet=quiet, say=say)
+            before = scores_before(config, parent, device, job.start.model, job.prepared)
         about, model = origin(config, parent), job.start.model
         del parent  # its weights need no longer be held
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
@@ -189,8 +187,6 @@ def retrain_base(
                 lambda stage: retrain_directions(config, stage, languages),
                 request,
                 team,
-                quiet=quiet,
-                say=say,
             )
         card = make_card(config, state)
         validated = [] if job.prepared.validator is None else job.prepared.validator.directions
@@ -205,23 +201,21 @@ def retrain_base(
     return result
 
 
-def prepare_retraining(
-    config: RetrainConfig, parent: Base, languages: Sequence[str], *, quiet: bool = False, say: Say = print
-) -> RetrainJob:
+def prepare_retraining(config: RetrainConfig, parent: Base, languages: Sequence[str]) -> RetrainJob:
     """Everything before the first step: vocabulary, tokenised text, the rows of the parent under the new vocabulary."""
     train = Corpus.open(config.data.corpus, "train", languages)
     old = parent_text(parent)
-    tokenizer = retrain_tokenizer(config, old, train, say)
+    tokenizer = retrain_tokenizer(config, old, train)
     codec = TextCodec(tokenizer)
     rows = map_rows(old.symbols, tokenizer.symbols, reuse=config.method == "substitute")
-    tokenized = tokenize_corpus(train, tokenizer, config.data.cache, quiet=quiet)
-    report_unknown(tokenized, len(tokenizer), say)
+    tokenized = tokenize_corpus(train, tokenizer, config.data.cache)
+    report_unknown(tokenized, len(tokenizer))
     digest = hashlib.sha256(f"{parent.fingerprint} {config.method} ".encode())
     digest.update(tokenized.content.encode())
     validator = None
     if config.validation.lines > 0:
         valid, directions = validation_text(config, languages)
-        valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache, quiet=quiet)
+        valid_tokens = tokenize_corpus(valid, tokenizer, config.data.cache)
         validator = Validator.open(
             valid,
             valid_tokens,
@@ -259,7 +253,7 @@ def parent_text(parent: Base) -> Text:
     return parent.tokenizer.side("source")
 
 
-def retrain_tokenizer(config: RetrainConfig, old: Text, train: Corpus, say: Say) -> SharedText:
+def retrain_tokenizer(config: RetrainConfig, old: Text, train: Corpus) -> SharedText:
     """The new shared vocabulary; the codes of new languages follow those of the base.
 
     For a substitution it has as many rows as the old one, codes included: the new codes cost as many pieces.
@@ -267,7 +261,7 @@ def retrain_tokenizer(config: RetrainConfig, old: Text, train: Corpus, say: Say)
     languages, options = [*old.languages, *config.new], config.subwords
     if config.method == "substitute" and options.model is None:
         options = replace(options, pieces=len(old.piece_rows) - len(config.new))
-    tokenizer = run_subwords(config.run, options, train, say).with_codes(languages, old.layout.placement("source"))
+    tokenizer = run_subwords(config.run, options, train).with_codes(languages, old.layout.placement("source"))
     if config.method == "substitute" and len(tokenizer) != len(old):
         raise ConfigError(
             f"substitution keeps the size of the vocabulary: the base has {len(old):,} rows, the new one {len(tokenizer):,}. "

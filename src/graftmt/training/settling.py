@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -12,13 +12,12 @@ from safetensors import SafetensorError, safe_open
 from graftmt.checked import check_files, write_checksums
 from graftmt.errors import CheckpointError, GraftError
 from graftmt.files import atomic_folder, kind_of_path, write_json
+from graftmt.progress import say
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, read_best_document
 from graftmt.training.run_state import FORMAT, RunState, read_state_document
 
-Say = Callable[[str], None]
 
-
-def settle(checkpoints: Checkpoints, say: Say) -> None:
+def settle(checkpoints: Checkpoints) -> None:
     """Before a run resumes: moves damaged checkpoints aside, so that it resumes from the last whole one.
 
     It then ends as it would have, because a batch depends on seed and step alone. Best weights that are damaged are made again.
@@ -36,10 +35,10 @@ def settle(checkpoints: Checkpoints, say: Say) -> None:
     for path, problem in problems.items():
         say(f"{problem} It is kept as {_move_aside(path, 'damaged')}; the run goes on from the checkpoint before it.")
     if whole := found[len(problems) :]:
-        _settle_best(checkpoints, whole, say)
+        _settle_best(checkpoints, whole)
 
 
-def _settle_best(checkpoints: Checkpoints, found: Sequence[Path], say: Say) -> None:
+def _settle_best(checkpoints: Checkpoints, found: Sequence[Path]) -> None:
     """The best weights of the stage that the newest checkpoint belongs to: whole, or made again."""
     state = _state(found[0])
     problem = None if state is None else _problem_of_best(checkpoints, state)
@@ -51,11 +50,11 @@ def _settle_best(checkpoints: Checkpoints, found: Sequence[Path], say: Say) -> N
         if earlier is None or (number > 0 and _problem(path) is not None):
             continue
         if _holds_best(earlier, state):
-            _say_damaged(best, problem, f"it is made again from {path.name}", say)
+            _say_damaged(best, problem, f"it is made again from {path.name}")
             _restore_best(path, earlier, best)
             return
         if _comes_before_best(checkpoints, earlier, state):
-            _say_damaged(best, problem, f"it is made again: the run goes on from {path.name}", say)
+            _say_damaged(best, problem, f"it is made again: the run goes on from {path.name}")
             for later in found[:number]:
                 _move_aside(later, "later")
             return
@@ -82,7 +81,7 @@ def _restore_best(path: Path, state: RunState, best: Path) -> None:
         write_checksums(temporary)
 
 
-def _say_damaged(best: Path, problem: GraftError, what: str, say: Say) -> None:
+def _say_damaged(best: Path, problem: GraftError, what: str) -> None:
     kept = f"It is kept as {_move_aside(best, 'damaged')}, and " if os.path.lexists(best) else ""
     say(f"{problem} {kept}{what if kept else what.capitalize()}.")
 

@@ -33,10 +33,12 @@ from graftmt.files import atomic_file, exclusive, sweep, write_text
 from graftmt.model import Transformer
 from graftmt.model.known_parts import all_known
 from graftmt.places import RUNS, begin_run, check_place
-from graftmt.progress import progress
+from graftmt.progress import progress, say, silence
 from graftmt.reading import open_regular
 from graftmt.text import Codec, SharedText
-from graftmt.text.kinds import default_kind
+from graftmt.text.kinds import text_kind
+from graftmt.text.kinds.sentencepiece import KIND as PLAIN
+from graftmt.text.tokenizer import KIND as OURS
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.distribution import Processes, processes
 from graftmt.training.journal import Journal, OnStep
@@ -49,7 +51,6 @@ from graftmt.training.sharding import held_bytes, whole_bytes
 from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
 
-Say = Callable[[str], None]
 Run = TypeVar("Run", bound=RunConfig)
 
 
@@ -71,7 +72,7 @@ class Prepared:
     """… and directions drawn so many times as often as temperature alone would."""
 
 
-def move_aside(run: Path, say: Say) -> None:
+def move_aside(run: Path) -> None:
     """--fresh: an earlier run is kept under another name."""
     if run.exists():
         aside = next(p for n in range(1, 10_000) if not (p := run.with_name(f"{run.name}.old-{n}")).exists())
@@ -81,26 +82,23 @@ def move_aside(run: Path, say: Say) -> None:
 
 
 @contextmanager
-def held_run(
-    run: Path, device: str, *, of: str, fresh: bool, say: Say, sharded: bool = False
-) -> Iterator[tuple[Processes, Say]]:
+def held_run(run: Path, device: str, *, of: str, fresh: bool, sharded: bool = False) -> Iterator[Processes]:
     """The run's folder for the processes that train together and no other; of these, the first one alone speaks.
 
     `of`: what the run makes, which is a kind of folder in `places.RUNS`.
     """
     check_place(run, RUNS[of])
-    with processes(device, sharded=sharded) as team:
-        heard = say if team.first else lambda text: None
+    with processes(device, sharded=sharded) as team, nullcontext() if team.first else silence():
         if fresh and team.first:
-            move_aside(run, heard)
+            move_aside(run)
         team.wait()
         with exclusive(run, "the run", stays=True) if team.first else nullcontext():
             if team.first:
                 sweep(run)
                 begin_run(run, of)
-                settle(Checkpoints(run / "checkpoints", 1), heard)
+                settle(Checkpoints(run / "checkpoints", 1))
             team.wait()
-            yield team, heard
+            yield team
 
 
 def set_up_torch(device: str, threads: int) -> None:
@@ -115,15 +113,18 @@ def set_up_torch(device: str, threads: int) -> None:
         torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
 
 
-def subwords_file(run: Path) -> Path:
-    """Where a run keeps the text that was made for it."""
-    (name,) = default_kind().file_names({})
-    return run / name
+KIND_OF_CASING = {"inline": OURS, "none": PLAIN}
+"""The kind of text that a vocabulary is of."""
 
 
-def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, say: Say) -> SharedText:
-    """The run's own text, without codes: given, or learned once and kept. It is of our own kind."""
-    kind, stored, note = default_kind(), subwords_file(run), run / "subwords.json"
+def subwords_file(run: Path, options: SubwordConfig) -> Path:
+    """Where a run keeps the subword model that was made for it."""
+    return run / text_kind(KIND_OF_CASING[options.casing]).file_names({})[0]
+
+
+def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus) -> SharedText:
+    """The run's own text, without codes: given, or learned once and kept. `casing` says of which kind it is."""
+    kind, stored, note = text_kind(KIND_OF_CASING[options.casing]), subwords_file(run, options), run / "subwords.json"
     # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
     # the vocabulary is only kept where the same text and options would give it again.
     if Checkpoints(run / "checkpoints", 1).latest() is not None:
@@ -200,8 +201,6 @@ def run_stages(
     request: StopRequest,
     team: Processes,
     *,
-    quiet: bool,
-    say: Say,
     trained_in: Callable[[int], Collection[str]] | None = None,
     model_of: Callable[[int], Transformer] | None = None,
     keep_start: bool = False,
@@ -252,7 +251,7 @@ def run_stages(
             pairs, count = plan.sampler.pairs, len(plan.sampler.directions)
             where = f"stage {state.stage + 1} of {len(config.stages)}, {stage.name}: " if len(config.stages) > 1 else ""
             say(f"{where}{pairs:,} line pairs in {count} direction{'s' * (count > 1)}, {stage.steps:,} steps")
-            with progress(stage.name, stage.steps, quiet=quiet) as report:
+            with progress(stage.name, stage.steps) as report:
                 trainer = Trainer(
                     config=config,
                     stage=stage,
@@ -343,6 +342,6 @@ def run_facts(config: RunConfig, state: RunState) -> dict[str, Any]:
     }
 
 
-def report_unknown(corpus: TokenizedCorpus, rows: int, say: Say) -> None:
+def report_unknown(corpus: TokenizedCorpus, rows: int) -> None:
     rates = ", ".join(f"{language} {100 * rate:.3f} %" for language, rate in unknown_rates(corpus).items())
     say(f"vocabulary: {rows:,} rows; <unk> among training tokens: {rates}")

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from graftmt.data.cache import default_cache_folder
 from graftmt.decoding import Hypothesis, SearchOptions, length_batches
 from graftmt.engines.protocol import OnBatch
 from graftmt.errors import ConfigError, ExportError, GraftError
@@ -24,6 +23,7 @@ from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.interop.export.plain_model import plain_model
 from graftmt.interop.export.row_names import row_names
 from graftmt.interop.export.targets.ctranslate2 import write_model
+from graftmt.known_files import default_cache_folder
 from graftmt.packs import Composition, Pack
 from graftmt.reading import open_regular
 from graftmt.tensor_files import hash_tensors

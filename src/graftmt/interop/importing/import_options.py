@@ -40,9 +40,6 @@ class ImportOptions:
     target_languages: tuple[str, ...] = option("--to", group=_MODEL, default=(), commas=True, metavar="LANGS")
     """Languages it writes, if its files do not say"""
 
-    quiet: bool = option("--quiet", "-q", default=False)
-    """No progress"""
-
     def __post_init__(self) -> None:
         check_language_names(self.source_languages, "--from")
         check_language_names(self.target_languages, "--to")

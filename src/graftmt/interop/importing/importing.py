@@ -66,7 +66,7 @@ def import_base(options: ImportOptions) -> Imported:
     text = family.text(folder, rows)
     config = replace(config, padding_id=text.side("source").padding_id)
     dtype = stored_dtype(weights, names) if options.dtype is None else DTYPES[options.dtype]
-    with progress("numbers read", size_of(expected), quiet=options.quiet) as bar:
+    with progress("numbers read", size_of(expected)) as bar:
         parameters = read_parameters(weights, names, chosen, expected, dtype, folder.path, bar.update)
     model = _model(config, text, parameters, str(folder.path))
     base = Base(model, text, {"origin": origin_of(folder, found, family, options)})

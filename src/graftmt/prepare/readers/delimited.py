@@ -41,6 +41,14 @@ def read_tables(
     return by_split((split_of(file), _source(file, columns, delimiter, has_header, by_number)) for file in files)
 
 
+def first_row(file: StoredFile, delimiter: str | None = None) -> list[str]:
+    """The cells of the first line."""
+    row = next((row for _, row in _rows(file, delimiter)), None)
+    if row is None:
+        raise DataError(f"{file} is empty; a column for each language was expected.")
+    return row
+
+
 def _source(
     file: StoredFile, columns: Mapping[str, str] | None, delimiter: str | None, has_header: bool, by_number: bool
 ) -> Source:

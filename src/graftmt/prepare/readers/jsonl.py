@@ -33,6 +33,12 @@ def read_jsonl(
     return by_split((split_of(file), _source(file, languages, columns, field)) for file in files)
 
 
+def keys_of(file: StoredFile) -> list[str]:
+    """Of the first record."""
+    first = next(_records(file), None)
+    return [] if first is None else list(map(str, first[1]))
+
+
 def _source(file: StoredFile, languages: Mapping[str, str] | None, columns: Mapping[str, str] | None, field: str) -> Source:
     first = next(_records(file), None)
     if first is None:

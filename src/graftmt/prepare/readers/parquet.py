@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from graftmt.errors import DataError, nearest
@@ -31,12 +31,24 @@ def read_parquet(
     field: str = "translation",
 ) -> dict[str, Source]:
     """By split. `columns`: language → column, for flat tables; else `field` is a struct with a text per language."""
-    return by_split((split_of(file), _source(file, languages, columns, field)) for file in files)
+    return by_split((split_of(file), table_source(file, languages, columns, field, _opened)) for file in files)
 
 
-def _source(file: StoredFile, languages: Mapping[str, str] | None, columns: Mapping[str, str] | None, field: str) -> Source:
-    where = str(file)
+def columns_of(file: StoredFile) -> list[str]:
     with _opened(file) as table:
+        return list(table.schema_arrow.names)
+
+
+def table_source(
+    file: StoredFile,
+    languages: Mapping[str, str] | None,
+    columns: Mapping[str, str] | None,
+    field: str,
+    opened: Callable[[StoredFile], AbstractContextManager[Any]],
+) -> Source:
+    """`opened` gives what has pyarrow's `schema_arrow` and `iter_batches`."""
+    where = str(file)
+    with opened(file) as table:
         schema = table.schema_arrow
         names = list(schema.names)
         wanted = list(columns.values()) if columns else [field]
@@ -60,7 +72,7 @@ def _source(file: StoredFile, languages: Mapping[str, str] | None, columns: Mapp
             raise DataError(f"{where}: {name!r} holds {kinds[name]} where text was expected.")
 
     def read() -> Iterator[Line]:
-        with _opened(file) as table:
+        with opened(file) as table:
             number = 0
             paths = wanted if columns else [f"{field}.{code}" for code in chosen.values()]
             for batch in table.iter_batches(batch_size=BATCH, columns=paths, use_threads=False):

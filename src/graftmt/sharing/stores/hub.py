@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from graftmt.documents import LARGEST_DOCUMENT
 from graftmt.errors import ConfigError, GraftError
 from graftmt.packs.archive import ARCHIVE
-from graftmt.progress import Progress, SilentProgress
+from graftmt.progress import Progress, SilentProgress, audience
 from graftmt.sharing.checksums import Checksum
 from graftmt.sharing.connections import PATIENCE, Patience, SharingError
 from graftmt.sharing.hub_card import hub_card
@@ -173,7 +173,7 @@ class HubStore:
             CommitOperationAdd(path_in_repo=folder + name, path_or_fileobj=content) for name, content in contents.items()
         ]
         message = publication.message or f"{publication.offer.kind} {publication.offer.fingerprint[:16]}"
-        with self._errors(), _bars(shown=not publication.quiet and sys.stderr.isatty()):
+        with self._errors(), _bars(shown=audience().counts and sys.stderr.isatty()):
             self.api.create_repo(self.repository, private=publication.private, exist_ok=True, repo_type="model")
             there = set(self._replaced(folder)) - {folder + name for name in contents}
             operations += [CommitOperationDelete(path_in_repo=path) for path in sorted(there)]

@@ -36,7 +36,6 @@ class Publication:
     offer: Offer
     message: str | None = None
     private: bool = False
-    quiet: bool = False
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ from graftmt.text.protocol import (
     PADDING,
     UNKNOWN,
     PieceCounts,
-    Text,
+    SharedText,
     code_symbol,
     text_fingerprint,
 )
@@ -192,10 +192,10 @@ class ForeignText(ABC):
     def side(self, side: Side) -> ForeignText:
         return self
 
-    def with_codes(self, languages: Sequence[str], placement: CodePlacement) -> Text:
+    def with_codes(self, languages: Sequence[str], placement: CodePlacement) -> SharedText:
         table = self.table.with_codes(languages)
         options = {**self.model_options(), **_options(table, LAYOUTS[placement], languages, languages)}
-        made: Text = text_kind(self.kind).read(
+        made: SharedText = text_kind(self.kind).read(
             {**self.model_files(), FILE: table.content()}, options, "a text with other codes"
         )
         return made
