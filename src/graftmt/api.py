@@ -143,7 +143,7 @@ def import_model(source: str | Path, output: str | Path, **options: Any) -> Base
     from graftmt.interop.importing.import_options import ImportOptions
     from graftmt.interop.importing.importing import import_base
 
-    given = {"quiet": True, **options, "source": str(source), "output": Path(output)}
+    given = {**options, "source": str(source), "output": Path(output)}
     return import_base(from_mapping(ImportOptions, given)).base
 
 

@@ -19,6 +19,8 @@ from graftmt.files import check_regular
 from graftmt.reading import LARGEST_TEXT, read_limited
 
 T = TypeVar("T")
+LATER = {"later": True}
+"""Metadata of a field that came later: its default is left out, so that what was written or hashed before stays the same."""
 DEEPEST = 50
 """Levels of a configuration."""
 LONGEST_INTEGER = 128
@@ -203,12 +205,17 @@ def above_zero(value: float) -> bool:
 def to_mapping(value: Any) -> Any:
     """The plain YAML form of a configuration: the inverse of `from_mapping`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_mapping(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init}
+        fields = [field for field in dataclasses.fields(value) if field.init and not _left_out(field, value)]
+        return {field.name: to_mapping(getattr(value, field.name)) for field in fields}
     if isinstance(value, Mapping):
         return {str(key): to_mapping(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [to_mapping(item) for item in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def _left_out(field: dataclasses.Field[Any], value: Any) -> bool:
+    return "later" in field.metadata and getattr(value, field.name) == field.default
 
 
 def to_yaml(value: Any) -> str:

@@ -244,10 +244,10 @@ def read_tensors(path: Path, what: str) -> dict[str, Tensor]:
         return dict(file.read())
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
     """A safetensors file. What the disk refuses is an OSError here as everywhere, not safetensors' own error."""
     try:
-        save_file(dict(tensors), path)
+        save_file(dict(tensors), path, metadata)
     except SafetensorError as error:
         raise OSError(str(error)) from error
     path.chmod(0o644)  # as other files: a base is served by users other than the one who made it

@@ -352,9 +352,12 @@ class Translator:
 def encoded_line(model: Composition, request: Request, index: int) -> list[int]:
     """The tokens of a request's line; none where it is empty. One that is too long is an error, with its number `index`."""
     tokens = model.codec.source_tokenizer(request.source).encode(request.line)
-    if len(tokens) > LONGEST_SOURCE:
+    # Learned positions are for so many tokens and no more, with a code and the end among them.
+    positions = model.model.config.most_positions
+    most = min(LONGEST_SOURCE, max(1, positions - 2)) if positions else LONGEST_SOURCE
+    if len(tokens) > most:
         size = f"{len(request.line):,} characters ({len(tokens):,} tokens)"
-        raise LongLine(index, f"{size}; at most {LONGEST_SOURCE:,} tokens can be translated as one")
+        raise LongLine(index, f"{size}; at most {most:,} tokens can be translated as one")
     return tokens
 
 

@@ -86,15 +86,21 @@ def test_it_says_what_it_sees_and_what_to_type_next(source) -> None:
         assert words in result.stderr
     for words in ("el (source): embed", "chrF through en", "Trained directions: chrF", "The pack: runs/el-source/pack"):
         assert words in result.stdout
-    assert "Try it: graftmt translate --base " in result.stdout
-    assert "--packs runs/el-source/pack -s el -t en" in result.stdout
+    first, last = result.stdout.splitlines()[0], result.stdout.splitlines()[-1]
+    assert "unusable" in first and "for the untranslated source" in first  # three steps make no pack that translates
+    assert last.startswith("Verdict: unusable. chrF ") and "in the base's own on the same text (" in last
+    assert "More text would help: twice the 300 line pairs" in result.stdout
+    assert "Try it" not in result.stdout
     assert "Warning" not in result.stderr  # Python's own, with a line of code
 
 
-def test_what_to_type_next_knows_codes_with_hyphens(add, graft_corpus: Path) -> None:
+def test_what_to_type_next_knows_codes_with_hyphens(add, graft_corpus: Path, tmp_path: Path) -> None:
+    for language, line in {"el-GR": "κε " * 250, "en": "bada " * 250}.items():  # too long for a verdict
+        (tmp_path / f"test.{language}.txt").write_text(f"{line}\n" * 3, encoding="utf-8")
+    long_lines = [f"--test={language}={tmp_path / f'test.{language}.txt'}" for language in ("el-GR", "en")]
     text = [f"--train={code}={graft_corpus / f'train.{name}.txt'}" for code, name in (("el-GR", "el"), ("en", "en"))]
     for side, options in (("source", "-s el-GR -t en"), ("target", "-s en -t el-GR")):
-        result = add("el-GR", *text, "--side", side, "-q")
+        result = add("el-GR", *text, *long_lines, "--side", side, "-q")
         assert result.code == 0, result.stderr
         assert result.stdout.rstrip().endswith(f"--packs runs/el-GR-{side}/pack {options}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import unicodedata
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from graftmt.data.corpus import Corpus
 from graftmt.errors import ConfigError, DataError, LanguageError
 from graftmt.prepare import cleaning
-from graftmt.prepare.cleaning import CleaningConfig, clean, clean_chunk, examine, in_processes
+from graftmt.prepare.cleaning import CleaningConfig, clean, clean_chunk, in_processes
 from graftmt.prepare.cleaning_counts import EXAMPLE_LENGTH
 from graftmt.prepare.cleaning_rules import RULES
 from graftmt.prepare.hashes import SeenLines, hash_of
 from graftmt.prepare.raw import raw_source
 from graftmt.prepare.repairs import PLACEHOLDER, normalised, with_plain_spaces, with_right_encoding, without_control_characters
 from graftmt.prepare.scripts import expected_scripts, foreign_share, length_of, letters_worth
-from graftmt.prepare.source import Line, Source
+from graftmt.prepare.source import Line, Source, spread_lines
 
 ENGLISH = "The quick brown fox jumps over the lazy dog."
 FRENCH = "Le rapide renard brun saute par-dessus le chien paresseux."
@@ -154,7 +154,7 @@ def test_languages_that_cannot_be_checked_are_named() -> None:
     notes = report.document()["language_id"]
     assert "py3langid does not know it" in notes["tlh"]
     assert "--trusted tlh=FILE" in notes["tlh"]
-    assert "among all" in notes["en"]
+    assert "among en and" in notes["en"]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_placeholders_are_known_as_such(placeholder: str) -> None:
 @example([("<", "<b>"), ("\u0338", "%s")], "NFC")
 def test_placeholders_and_numbers_stay_whatever_is_around_them(pieces: list[tuple[str, str]], form: str) -> None:
     text = "".join(f"{around} {placeholder} " for around, placeholder in pieces)
-    config = CleaningConfig(normalisation=form, encoding=False)  # type: ignore[arg-type]
+    config = CleaningConfig(normalisation=form, encoding=False, markup=False)  # type: ignore[arg-type]
     after = cleaning.repair(text, "en", config, cleaning.Counts())
     place = 0
     for _, placeholder in pieces:  # all there, in their order
@@ -349,10 +349,10 @@ def test_raw_text_that_is_not_aligned_cut_or_utf_16_is_an_error(tmp_path: Path) 
         list(raw_source(Corpus.open(tmp_path, "train")))
 
 
-def test_examining_reads_no_more_than_a_sample() -> None:
-    def read() -> Iterator[Line]:
-        for number in range(cleaning.SAMPLE + 1):
-            assert number < cleaning.SAMPLE
-            yield ENGLISH, FRENCH
-
-    examine(Source("long", ("en", "fr"), read), CleaningConfig())
+def test_what_is_learnt_comes_from_lines_spread_over_the_whole_corpus() -> None:
+    numbers = Source("long", ("en",), lambda: iter([(str(number),) for number in range(1003)]))
+    sample = [int(line[0]) for line in spread_lines(numbers, 100)]
+    assert 50 <= len(sample) <= 100 and sample[0] == 0 and sample[-1] >= 980
+    steps = {later - earlier for earlier, later in pairwise(sample)}
+    assert len(steps) == 1
+    assert spread_lines(numbers, 2000) == list(numbers)

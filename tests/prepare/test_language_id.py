@@ -57,9 +57,9 @@ def test_codes_are_those_of_the_detector(written: str, detected: str) -> None:
 
 
 def test_codes_are_renamed_to_those_the_detector_knows_and_its_own_stay() -> None:
-    from graftmt.prepare.language_id import _OTHER_NAMES, _detector
+    from graftmt.prepare.detector import _OTHER_NAMES, detector
 
-    labels = set(_detector().labels)
+    labels = set(detector().labels)
     assert {name for name in _OTHER_NAMES.values() if name not in labels} == set()
     # A name of the detector's own must stay as it is.
     assert not labels & _OTHER_NAMES.keys()
@@ -177,7 +177,7 @@ def test_filtering_without_the_detector_is_an_error_that_says_what_to_do(monkeyp
     def missing(languages: tuple[str, ...] = ()) -> None:
         raise ImportError
 
-    monkeypatch.setattr("graftmt.prepare.language_id._detector", missing)
+    monkeypatch.setattr("graftmt.prepare.detector.detector", missing)
     with pytest.raises(ConfigError, match="--no-language-id"):
         LanguageFilter.make(["en", "fr"])
     everything = LanguageFilter.make(["zan", "fr"], trusted={"zan": ZAN, "fr": FRENCH * 5})

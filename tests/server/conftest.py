@@ -58,6 +58,9 @@ class Live:
     def post(self, path: str, **options: Any) -> httpx.Response:
         return httpx.post(self.url + path, timeout=60, **options)
 
+    def http(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return httpx.request(method, self.url + path, timeout=60, **options)
+
     def translate(self, q: Any, source: str, target: str, **fields: Any) -> Any:
         answer = self.post("/translate", json={"q": q, "source": source, "target": target, **fields})
         assert answer.status_code == 200, answer.text

@@ -12,6 +12,7 @@ from graftmt.adding.defaults import FEWEST_LINES, choose_steps
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
 from graftmt.adding.folder import check_earlier_run, steps_done, work_folder
+from graftmt.adding.judgement import Judgement, is_still_improving, judged
 from graftmt.adding.more_text import PlannedText, plan_more_text, poor_text, with_more_text
 from graftmt.adding.plan import AddPlan, Request, make_plan, without_more_text
 from graftmt.adding.result import AddResult
@@ -25,7 +26,7 @@ from graftmt.progress import say, silence
 from graftmt.training import train_pack
 from graftmt.training.checkpoints import way_out
 from graftmt.training.distribution import processes
-from graftmt.training.journal import OnStep
+from graftmt.training.journal import OnStep, read_log
 from graftmt.training.pack_preparation import PackJob, pack_subwords, prepare_pack, resolved_recipe
 from graftmt.training.stopping import Stopped
 
@@ -222,6 +223,21 @@ def too_little_time(found: Estimate, minutes: float | None, spent: float) -> str
     )
 
 
+def judgement_of(result: AddResult, verdict: Verdict) -> Judgement | None:
+    """What the scores come to, for this much text and this recipe."""
+    assert result.pack is not None
+    plan, log = result.plan, result.config.run / "log.jsonl"
+    events = read_log(log) if log.is_file() else []
+    return judged(
+        verdict,
+        plan.side,
+        max(result.examination.pairs.values(), default=0),
+        recipe=result.pack.recipe,
+        is_default=plan.request.recipe is None or plan.augment is not None,
+        still_improving=is_still_improving([event for event in events if event["event"] == "validation"]),
+    )
+
+
 def give_verdict(result: AddResult) -> None:
     """Scores the pack on held-out text, the one it continues too, and stores what was found on its card."""
     plan, options, pack = result.plan, result.plan.options, result.pack
@@ -247,6 +263,9 @@ def give_verdict(result: AddResult) -> None:
         result.unjudged = no_verdict(split)
     else:
         pack.card |= result.verdict.facts()
+        result.judgement = judgement_of(result, result.verdict)
+        if result.judgement is not None:
+            pack.card["verdict"] = result.judgement.level
     text = result.examination.to_dict()
     for check in text["wrong_language"].values():
         del check["examples"]  # a pack travels; lines of the training text stay at home

@@ -8,6 +8,7 @@ from typing import Any
 
 from graftmt.adding.estimate import Estimate
 from graftmt.adding.examination import Examination
+from graftmt.adding.judgement import Judgement
 from graftmt.adding.more_text import PlannedText
 from graftmt.adding.pack_text import AddCorpus
 from graftmt.adding.plan import AddPlan
@@ -29,6 +30,8 @@ class AddResult:
     verdict: Verdict | None = None
     """None where the held-out text had no line for one; `unjudged` says so."""
     unjudged: str = ""
+    judgement: Judgement | None = None
+    """Whether the pack can be used; None where no trained direction was scored."""
     before: Verdict | None = None
     """Of the pack that was continued."""
     planned: PlannedText | None = None
@@ -85,6 +88,7 @@ class AddResult:
             "seconds": self.pack.card.get("training_seconds") if self.pack else None,
             "seconds_by_phase": {phase: round(seconds, 1) for phase, seconds in self.seconds.items()},
             "verdict": self.verdict.facts() if self.verdict else None,
+            "judgement": self.judgement.to_dict() if self.judgement else None,
             "unjudged": self.unjudged or None,
             "before": self.before.facts() if self.before else None,
         }

@@ -11,13 +11,16 @@ from graftmt.assessment.direction_lines import LONGEST_SENTENCE, Evaluation, eva
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
-from graftmt.packs import Pack
+from graftmt.evaluation import score_chrf
+from graftmt.packs import Pack, Side
 from graftmt.packs.card import kind_of
 from graftmt.progress import progress
 from graftmt.translator import Translator
 
 OTHERS = 4
 """Directions that were not trained, or on a few lines, and are scored, unless all are asked for."""
+STANDARD = 2
+"""Of the base's own directions, as many are scored to compare with."""
 SAMPLES = 10
 NOTABLE = 1.0
 """A difference in chrF that is worth acting on."""
@@ -34,6 +37,11 @@ class Verdict:
     beam: int
     scores: dict[str, dict[str, Any]]
     samples: list[dict[str, str]]
+    copying: float = 0.0
+    """chrF of the sources of the trained directions, left as they are."""
+    own: float | None = None
+    """Mean chrF of some of the base's own directions on this text; None where it has no lines for any."""
+    own_directions: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
@@ -77,7 +85,9 @@ class Verdict:
 
     def facts(self) -> dict[str, Any]:
         """For the pack's card."""
-        return {"scored_on": f"{self.split}, beam {self.beam}", "scores": self.scores, "samples": self.samples}
+        compared = {"untranslated": round(self.copying, 2), "base": None if self.own is None else round(self.own, 2)}
+        scored_on = f"{self.split}, beam {self.beam}"
+        return {"scored_on": scored_on, "scores": self.scores, "compared_with": compared, "samples": self.samples}
 
 
 def judge(
@@ -113,6 +123,8 @@ def judge(
         found = evaluate_directions(
             translator, corpus, [*trained, *watched], pairs=lines, options=options, on_batch=lambda n: report.update(n, "lines")
         )
+        own = own_directions(base, corpus, pack.side, many)
+        standard = evaluate_directions(Translator(base), corpus, own, pairs=lines, options=options) if own else []
         through = (
             evaluate_directions(translator, corpus, watched, pairs=lines, options=options, pivot=pivot)
             if watched and pivot is not None
@@ -128,7 +140,24 @@ def judge(
         if str(direction) in by_pivot:
             entry["pivot"] = {"through": pivot, **figures(by_pivot[str(direction)])}
         scores[str(direction)] = entry
-    return Verdict(corpus.split, beam, scores, sample_translations(found, SAMPLES))
+    judged = [one for one in found if one.direction in trained]
+    return Verdict(
+        corpus.split,
+        beam,
+        scores,
+        sample_translations(found, SAMPLES),
+        copying=fmean(score_chrf(one.sources, one.references).value or 0.0 for one in judged) if judged else 0.0,
+        own=fmean(one.scores.figures({"chrf": 2})["chrf"] for one in standard) if standard else None,
+        own_directions=tuple(map(str, own)),
+    )
+
+
+def own_directions(base: Base, corpus: Corpus, side: Side, partners: Sequence[str]) -> list[Direction]:
+    """Directions of the base's own into (or from) the partners, that the text has lines for: two of them are a standard."""
+    pairs = [(other, partner) for partner in partners for other in base.languages if other not in partners]
+    named = [Direction(*(pair if side == "source" else pair[::-1])) for pair in pairs]
+    possible = [one for one in named if one.source in base.source_languages and one.target in base.target_languages]
+    return _spread(with_sentences(corpus, possible), STANDARD)
 
 
 def no_verdict(corpus: Corpus) -> str:

@@ -12,6 +12,7 @@ from graftmt.cli.declared import takes
 from graftmt.progress import silence
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from graftmt.adding.examination import Examination
@@ -68,17 +69,32 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
     def say(text: str) -> None:
         console.print(plain(text), soft_wrap=True)
 
+    judgement = result.judgement
+    if judgement is not None and not judgement.is_usable:
+        wrapped(console, f"{result.pack.name}: {judgement.level}. {' '.join(judgement.reasons)}\n")
     if result.verdict is None:
-        say(f"{result.pack.name}: {result.pack.recipe}\n{result.unjudged}")
+        wrapped(console, f"{result.pack.name}: {result.pack.recipe}\n{result.unjudged}")
     else:
-        console.print(score_table(result, result.verdict))
-        say(f"{result.verdict.words}\n")
         show_samples(console, result.verdict.samples)
-    source, target = direction_to_try(result)
-    say(
-        f"\n{result.pack.size:,} parameters, trained in {result.pack.card['training_seconds']:.0f} s. The pack: {result.path}\n"
-        f"Try it: graftmt translate --base {base} --packs {result.path} -s {source} -t {target}"
+        console.print()
+        console.print(score_table(result, result.verdict))
+        wrapped(console, result.verdict.words)
+    wrapped(
+        console,
+        f"\n{result.pack.size:,} parameters, trained in {result.pack.card['training_seconds']:.0f} s. The pack: {result.path}",
     )
+    if judgement is None or judgement.is_usable:
+        source, target = direction_to_try(result)
+        say(f"Try it: graftmt translate --base {base} --packs {result.path} -s {source} -t {target}")
+    if judgement is not None:
+        for advice in judgement.advice:
+            wrapped(console, advice)
+        wrapped(console, judgement.headline)
+
+
+def wrapped(console: Console, text: str) -> None:
+    """Lines of the terminal's width, broken between words; as they are for a file."""
+    console.print(plain(text), soft_wrap=not console.is_terminal)
 
 
 def score_table(result: AddResult, verdict: Verdict) -> Table:

@@ -13,7 +13,7 @@ from graftmt.errors import ConfigError
 from graftmt.progress import say
 from graftmt.server.serve_options import ServeOptions
 
-NEEDED = ("fastapi", "uvicorn", "sentencex", "lxml", "prometheus_client", "py3langid")
+NEEDED = ("fastapi", "uvicorn", "sentencex", "lxml", "prometheus_client", "py3langid", "python_multipart")
 
 
 @takes(ServeOptions)

@@ -144,7 +144,7 @@ def shared_subwords(train: Corpus, options: SubwordConfig, folder: Path, locks: 
     """One vocabulary for all packs of the corpus's languages, made once from all of their text."""
     options = replace(options, merges=options.merges * len(train.languages))
     name = f"{'+'.join(train.languages)}.{short_hash([digest, to_mapping(options)])}"
-    stored = subwords_file(folder / name)
+    stored = subwords_file(folder / name, options)
     if not stored.is_file():
         with locks.take(f"text-subwords-{name}", wait=True):
             run_subwords(folder / name, options, train)

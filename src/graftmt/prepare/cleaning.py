@@ -15,8 +15,12 @@ from typing import Any, TypeAlias
 from graftmt.errors import LanguageError, nearest
 from graftmt.prepare.cleaning_counts import Counts
 from graftmt.prepare.cleaning_rules import ALONE, RULES, CleaningConfig
+from graftmt.prepare.detector import detector_code
+from graftmt.prepare.evidence import MOST_TEXTS, spread
 from graftmt.prepare.hashes import SeenLines
-from graftmt.prepare.language_id import LanguageFilter, detector_code
+from graftmt.prepare.language_id import LanguageFilter
+from graftmt.prepare.markup import without_markup
+from graftmt.prepare.placeholders import difference
 from graftmt.prepare.repairs import (
     normalised,
     prose,
@@ -25,13 +29,13 @@ from graftmt.prepare.repairs import (
     without_control_characters,
 )
 from graftmt.prepare.scripts import expected_scripts, foreign_share, length_of
-from graftmt.prepare.source import Line, Source
+from graftmt.prepare.source import Line, Source, spread_lines
 from graftmt.workers import pool
 
 CHUNK = 2_000
 """Lines; the result does not depend on it."""
 SAMPLE = 10_000
-"""First lines of the corpus, from which scripts and other languages are learnt where nothing else is known about them."""
+"""Lines spread over the whole corpus, at most: what is learnt about its languages and scripts is learnt from them."""
 SLACK = 10
 """Characters added to both lengths of a ratio, so that short texts may differ more."""
 
@@ -124,7 +128,7 @@ def clean(
 
 
 def examine(source: Source, config: CleaningConfig, trusted: Mapping[str, Sequence[str]] | None = None) -> CleaningState:
-    """What can be known before the first line is cleaned, from the languages' names and the first lines."""
+    """What can be known before the first line is cleaned, from the languages' names and lines spread over the whole corpus."""
     languages = source.languages
     if config.reference and config.reference not in languages:
         raise LanguageError(
@@ -133,14 +137,26 @@ def examine(source: Source, config: CleaningConfig, trusted: Mapping[str, Sequen
         )
     english = [name for name in languages if detector_code(name) == "en"]
     reference = languages.index(config.reference or (english or languages)[0])
-    first = list(islice(source, SAMPLE)) if config.scripts or (config.language_id and trusted) else []
-    sample = {name: [text for line in first if (text := line[place])] for place, name in enumerate(languages)}
+    lines = spread_lines(source, SAMPLE) if config.scripts or config.language_id else []
+    sample = {name: [text for line in lines if (text := line[place])] for place, name in enumerate(languages)}
     state = CleaningState(languages, reference)
     if config.scripts:
         found = tuple(expected_scripts(name, detector_code(name), sample[name]) for name in languages)
         state = replace(state, scripts=found)
     if config.language_id:
-        state = replace(state, filter=LanguageFilter.make(languages, open_set=config.open_set, trusted=trusted, sample=sample))
+        words = {
+            name: [prose(repair(text, name, config, Counts())) for text in spread(list(dict.fromkeys(texts)), MOST_TEXTS)]
+            for name, texts in sample.items()
+        }
+        judge = LanguageFilter.make(
+            languages,
+            open_set=config.open_set,
+            trusted=trusted,
+            sample=words,
+            candidates=config.candidates,
+            margin=config.margin,
+        )
+        state = replace(state, filter=judge)
     return state
 
 
@@ -191,6 +207,8 @@ def repair(text: str, language: str, config: CleaningConfig, counts: Counts) -> 
         steps.append(("encoding", with_right_encoding))
     if config.control_characters:
         steps.append(("control_characters", without_control_characters))
+    if config.markup:
+        steps.append(("markup", without_markup))
     if config.normalisation != "none":
         steps.append(("normalisation", lambda before: normalised(before, config.normalisation)))
     if config.whitespace:
@@ -226,6 +244,11 @@ def first_findings(
             yield place, "too_long", f"{len(text.split()):,} words"
     if config.copies:
         yield from ((place, "copies", "") for place in copies(texts, state.reference))
+    if config.placeholders and texts[state.reference]:
+        original = texts[state.reference]
+        for place, text in enumerate(texts):
+            if text and place != state.reference and (why := difference(original, text)):
+                yield place, "placeholders", why
     if config.length_ratio:
         yield from (
             (place, "length_ratio", why) for place, why in out_of_proportion(texts, state.reference, config.largest_ratio)

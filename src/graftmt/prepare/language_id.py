@@ -5,16 +5,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from math import sqrt
-from typing import Any
 
-from graftmt.errors import ConfigError
+from graftmt.errors import ConfigError, LanguageError, nearest
+from graftmt.prepare.detector import NO_LANGUAGE, detector_code, detector_languages, language_detector
+from graftmt.prepare.detector import detector as _detector
+from graftmt.prepare.evidence import Evidence, OwnText, learn
 from graftmt.prepare.ngrams import NgramClassifier, enough_to_learn
 from graftmt.prepare.scripts import letters_worth
+
+__all__ = [
+    "LanguageCheck",
+    "LanguageFilter",
+    "detector_code",
+    "detector_languages",
+    "language_detector",
+    "long_enough",
+    "wrong_language_share",
+]
 
 FEWEST_LETTERS = 20
 """In a line; the detector guesses at shorter ones."""
@@ -28,26 +38,6 @@ DETECTOR_MARGIN = 0.7
 """By how much another language must beat the right one: log-probability / √bytes. Chosen on docs-l10n's training lines."""
 NGRAM_MARGIN = 1.0
 """The same for the n-gram classifier: log-probability / √n-grams."""
-
-_NO_LANGUAGE = "zxx"  # the detector's word for code, numbers and the like
-
-# Codes that the detector writes otherwise: old ones, macrolanguages, and those of three letters that NLLB and others use.
-_OTHER_NAMES: dict[str, str] = dict(
-    re.findall(
-        r"(\w+):(\w+)",
-        """
-        nb:no nob:no fil:tl tgl:tl iw:he in:id cmn:zh mo:ro sh:sr jw:jv
-        afr:af als:sq amh:am ara:ar arb:ar arg:an asm:as aze:az azj:az bak:ba bel:be ben:bn bos:bs bre:br bul:bg cat:ca ces:cs
-        cym:cy dan:da deu:de dzo:dz ekk:et ell:el eng:en epo:eo est:et eus:eu fao:fo fas:fa fin:fi fra:fr fry:fy gaz:om gla:gd
-        gle:ga glg:gl guj:gu hat:ht hau:ha heb:he hin:hi hrv:hr hun:hu hye:hy ibo:ig ind:id isl:is ita:it jav:jv jpn:ja kan:kn
-        kat:ka kaz:kk khk:mn khm:km ki:kik kin:rw kir:ky kmr:ku kor:ko kur:ku lao:lo lat:la lav:lv lin:ln lit:lt ltz:lb lug:lg
-        lvs:lv mal:ml mar:mr mkd:mk mlg:mg mlt:mt mon:mn msa:ms mya:my nep:ne nld:nl nno:nn nor:no npi:ne oci:oc ori:or orm:om
-        ory:or pan:pa pbt:ps pes:fa plt:mg pol:pl por:pt prs:fa pus:ps que:qu quy:qu ron:ro rus:ru san:sa sin:si slk:sk slv:sl
-        sme:se sna:sn som:so sot:st spa:es sqi:sq srp:sr swa:sw swe:sv swh:sw tam:ta tat:tt tel:te tgk:tg tha:th tuk:tk tur:tr
-        uig:ug ukr:uk urd:ur uzb:uz uzn:uz vie:vi vol:vo wln:wa xho:xh yor:yo zho:zh zsm:ms zul:zu
-        """,
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,7 @@ def wrong_language_share(
     longer = [line for line in lines if sum(map(str.isalpha, line)) >= FEWEST_LETTERS]
     count = min(limit, len(longer))
     sample = [longer[index * len(longer) // count] for index in range(count)]
-    found = [(code, line) for line in sample if (code := detector.classify(line)[0]) != _NO_LANGUAGE]
+    found = [(code, line) for line in sample if (code := detector.classify(line)[0]) != NO_LANGUAGE]
     if len(found) < FEWEST_LINES:
         reason = f"too few lines of {FEWEST_LETTERS} letters or more to tell: {len(found)}, at least {FEWEST_LINES} are needed"
         return LanguageCheck(None, reason, [])
@@ -105,6 +95,8 @@ class LanguageFilter:
     detected: Mapping[str, str] = field(default_factory=dict)
     """language → the detector's code, for those it judges."""
     classifier: NgramClassifier | None = None
+    evidence: Evidence | None = None
+    """What the corpus's own text says, where there is a sample of it: then it judges instead of the detector alone."""
     detector_margin: float = DETECTOR_MARGIN
     notes: Mapping[str, str] = field(default_factory=dict)
     """language → how it is judged, or why it is not, for a person."""
@@ -117,10 +109,14 @@ class LanguageFilter:
         open_set: bool = False,
         trusted: Mapping[str, Sequence[str]] | None = None,
         sample: Mapping[str, Sequence[str]] | None = None,
+        candidates: Sequence[str] = (),
+        margin: float | None = None,
     ) -> LanguageFilter:
         """`trusted`: text in languages that the detector does not know, or does not know well; others may be among them.
 
-        `sample`: text of the corpus. With trusted text, what the detector finds right in it stands for the other languages.
+        `sample`: text of the corpus, spread over all of it. It is the evidence by which short texts are judged too; with
+        trusted text, what is right in it stands for the other languages. `candidates`: languages that wrong text may be in,
+        beside the corpus's own. `margin`: instead of the one that the sample shows.
         """
         trusted = trusted or {}
         codes = {language: detector_code(language) for language in languages}
@@ -128,8 +124,14 @@ class LanguageFilter:
         detected = {language: code for language, code in codes.items() if code in known and language not in trusted}
         closed = tuple(sorted(set(detected.values())))
         # Between two languages alone, a line in a third would be taken for one of them: what a bilingual corpus is full of.
-        candidates = () if open_set or len(closed) < FEWEST_CANDIDATES else closed
-        by_detector = cls(candidates, detected)
+        extra = _named_candidates(candidates, known)
+        few = len(closed) < FEWEST_CANDIDATES and not extra
+        chosen = () if open_set or few else tuple(sorted({*closed, *extra}))
+        evidence = None
+        if sample is not None and detected:
+            texts_of = {language: sample.get(language, ()) for language in detected}
+            evidence = learn(texts_of, candidates=chosen or None, everything=open_set, margin=margin)
+        by_detector = cls(chosen, detected, evidence=evidence)
         classifier = None
         if trusted:
             texts = {language: list(lines) for language, lines in trusted.items()}
@@ -145,7 +147,9 @@ class LanguageFilter:
                 )
             classifier = NgramClassifier.train(texts)
         notes = {}
-        among = f"among {', '.join(candidates)}" if candidates else f"among all {len(known)} languages it knows"
+        among = f"among {', '.join(chosen)}" if chosen else f"among all {len(known)} languages it knows"
+        if evidence is not None and not (chosen or open_set):
+            among = f"among {', '.join(closed)} and {len(evidence.candidates) - len(closed)} likely languages"
         for language, code in codes.items():
             twins = [other for other, name in detected.items() if name == code and other != language]
             if language in trusted:
@@ -153,19 +157,23 @@ class LanguageFilter:
                 notes[language] = f"n-gram classifier, among {', '.join(classifier.languages)}"
             elif language in detected:
                 same = f"; cannot tell it from {', '.join(twins)}" if twins else ""
-                notes[language] = f"py3langid, {among}{same}" + (" and the n-gram classifier" if classifier else "")
+                learnt = _learnt(evidence.own[language]) if evidence else ""
+                notes[language] = f"py3langid, {among}{same}{learnt}" + (" and the n-gram classifier" if classifier else "")
             else:
                 notes[language] = f"not checked: py3langid does not know it; give text you trust with --trusted {language}=FILE"
-        return cls(candidates, detected, classifier, notes=notes)
+        return cls(chosen, detected, classifier, evidence, notes=notes)
 
     def other_language(self, text: str, language: str) -> str:
         """The language that wins clearly instead; "" where the line is as it should be, or where that cannot be told."""
+        judged = self.evidence is not None and language in self.evidence.own
+        if self.evidence is not None and judged and (found := self.evidence.other_language(text, language)):
+            return found
         if not long_enough(text):
             return ""
-        if language in self.detected:
+        if not judged and language in self.detected:
             detector, own = _detector(self.candidates), self.detected[language]
             if detector.classify(text)[0] != own:
-                ranking = [(code, score) for code, score in detector.rank(text) if code != _NO_LANGUAGE]
+                ranking = [(code, score) for code, score in detector.rank(text) if code != NO_LANGUAGE]
                 best, score = ranking[0]
                 if (score - dict(ranking)[own]) / sqrt(len(text.encode(errors="replace"))) > self.detector_margin:
                     return str(best)
@@ -176,46 +184,26 @@ class LanguageFilter:
         return ""
 
 
+def _named_candidates(names: Sequence[str], known: frozenset[str]) -> tuple[str, ...]:
+    codes = []
+    for name in names:
+        if (code := detector_code(name)) not in known:
+            raise LanguageError(
+                f"candidate {name!r}: the language detector does not know it{nearest(code, sorted(known)) or '.'} "
+                "Leave it out, or give text in it with --trusted."
+            )
+        codes.append(code)
+    return tuple(codes)
+
+
+def _learnt(own: OwnText) -> str:
+    """What a person may want to know of the evidence: the margin, and other languages that are there."""
+    others = sorted((code for code in own.shares if code != own.code), key=lambda code: -own.shares[code])
+    found = ", ".join(f"{code} {own.shares[code]:.1%}" for code in others[:5])
+    return f"; margin {own.margin:.1f}" + (f"; seems to hold {found}" if found else "")
+
+
 def long_enough(text: str) -> bool:
     """Whether there is enough in a line to judge it by."""
     # Each letter is worth one or more, so most lines need no closer look.
     return sum(map(str.isalpha, text)) >= FEWEST_LETTERS_OF_A_LINE or letters_worth(text) >= FEWEST_LETTERS_OF_A_LINE
-
-
-def detector_languages() -> frozenset[str]:
-    """The codes that the detector knows; an error says how to install it where it is missing."""
-    try:
-        return frozenset(_detector().labels) - {_NO_LANGUAGE}
-    except ImportError:
-        raise ConfigError(
-            "language-ID filtering needs py3langid: pip install 'graftmt[prepare]', or leave it out with --no-language-id."
-        ) from None
-
-
-def detector_code(language: str) -> str:
-    """The detector's code for a language: `pt` for pt_br, `zh` for zh-Hans, `no` for nb, `fr` for fra_Latn."""
-    primary = language.lower().replace("-", "_").split("_")[0]
-    return _OTHER_NAMES.get(primary, primary)
-
-
-@cache
-def _detector(languages: tuple[str, ...] = ()) -> Any:
-    """One of our own, read from the wheel in half a second: py3langid's shared one can be changed by others.
-
-    Classifying only reads it, so threads may share it.
-    """
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    detector = LanguageIdentifier.from_model_file(MODEL_FILE)
-    known = [name for name in languages if name in detector.labels]
-    if len(known) > 1:
-        detector.set_languages(known)
-    return detector
-
-
-def language_detector(codes: Iterable[str] = ()) -> Any:
-    """The detector, choosing among these of its codes or all that it knows; None where it is not installed."""
-    try:
-        return _detector(tuple(sorted(codes)))
-    except ImportError:
-        return None

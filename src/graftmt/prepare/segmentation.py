@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from graftmt.errors import DataError, GraftError, LanguageError
-from graftmt.prepare.language_id import detector_code
+from graftmt.prepare.detector import detector_code
 from graftmt.prepare.source import Line, Source
 
 # Ideographs with their extensions, radicals and strokes; kana, bopomofo; CJK punctuation and full-width forms.

@@ -17,10 +17,11 @@ from starlette.exceptions import HTTPException
 from graftmt.base import Base, choose_device
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
-from graftmt.server import libretranslate, own_api, page_routes
+from graftmt.server import jobs_api, libretranslate, own_api, page_routes
 from graftmt.server.clients import Clients
 from graftmt.server.engine import Engine, EngineOptions
 from graftmt.server.guard import Guard, GuardOptions
+from graftmt.server.jobs import Jobs
 from graftmt.server.keys import Keys
 from graftmt.server.logs import JsonLog, LogHandler
 from graftmt.server.metrics import Metrics
@@ -31,7 +32,6 @@ from graftmt.server.shelf import Shelf
 from graftmt.server.world import World
 
 MB = 1_000_000
-FILE_PATHS = frozenset({"/v1/jobs"})
 
 
 def make_world(options: ServeOptions, metrics: Metrics | None = None) -> World:
@@ -50,7 +50,8 @@ def make_world(options: ServeOptions, metrics: Metrics | None = None) -> World:
     service = Service(shelf, Engine(engine_options, metrics.hear_batch), search, seconds=options.timeout)
     keys = Keys(options.keys) if options.keys is not None else None
     clients = Clients(keys, options.rate, options.rate_characters)
-    return World(options, service, clients, metrics)
+    jobs = Jobs(options.jobs, options.job_days) if options.jobs is not None else None
+    return World(options, service, clients, metrics, jobs)
 
 
 def places_of(options: ServeOptions) -> tuple[Path, tuple[Path, ...]]:
@@ -76,9 +77,12 @@ def make_app(world: World, log: JsonLog | None = None) -> FastAPI:
         logging.getLogger("graftmt").addHandler(handler)
         logging.getLogger("graftmt").setLevel(logging.INFO)
         world.service.shelf.watch()
+        work = asyncio.create_task(world.jobs.work(world.service)) if world.jobs is not None else None
         try:
             yield
         finally:
+            if work is not None:
+                work.cancel()
             await asyncio.to_thread(world.service.close, options.grace)
             logging.getLogger("graftmt").removeHandler(handler)
 
@@ -93,12 +97,13 @@ def make_app(world: World, log: JsonLog | None = None) -> FastAPI:
     app.state.world = world
     app.include_router(libretranslate.router)
     app.include_router(own_api.router)
+    app.include_router(jobs_api.router)
     app.include_router(page_routes.router)
     _add_errors(app)
     guard = GuardOptions(
         body_bytes=int(options.body_mb * MB),
         file_bytes=int(options.file_mb * MB) + 10_000,
-        file_paths=FILE_PATHS if world.jobs is not None else frozenset(),
+        file_paths=jobs_api.PATHS if world.jobs is not None else frozenset(),
         body_seconds=options.header_seconds,
     )
     app.add_middleware(Guard, options=guard, metrics=world.metrics, log=log)

@@ -12,6 +12,8 @@ from graftmt.server.keys import Keys
 from graftmt.server.rates import Rates
 from graftmt.server.refusals import Refused, bad_request
 
+KEY = "key "
+
 
 @dataclass(frozen=True)
 class Client:
@@ -20,6 +22,11 @@ class Client:
     name: str
     rate: int
     characters: int
+
+    @property
+    def owner(self) -> str:
+        """Whose jobs these are: those of a key; without keys, of whoever knows a job's id."""
+        return self.name if self.name.startswith(KEY) else ""
 
 
 class Clients:
@@ -42,7 +49,7 @@ class Clients:
             if found is None:
                 self._rates.spend(address.name, "requests", 1, self.rate or 60)  # guesses are slowed down in any case
                 raise Refused(403, "this API key is not valid.")
-            client = Client("key " + found.name, found.rate, found.characters)
+            client = Client(KEY + found.name, found.rate, found.characters)
         self._rates.spend(client.name, "requests", 1, client.rate)
         return client
 

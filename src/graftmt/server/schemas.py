@@ -127,6 +127,10 @@ class OwnTranslateAnswer(BaseModel):
     texts: list[TextAnswer]
 
 
+class FileAnswer(BaseModel):
+    translatedFileUrl: str
+
+
 class JobAnswer(BaseModel):
     id: str
     state: str = Field(description="waiting, running, done or failed.", examples=["done"])

@@ -23,8 +23,8 @@ from graftmt.translator import Request, Translation
 
 SURE = 80.0
 """Confidence from which a detected language that cannot be read here is an error, rather than taken for the next one."""
-STREAM_WINDOW = 32
-"""Sentences of one streamed document that are in the queue at a time."""
+STREAM_WINDOW, WINDOW = 32, 128
+"""Sentences of one streamed document, and of one job, that are in the queue at a time."""
 
 LONG_WORK = 20_000
 """Characters from which a text is taken apart in a thread."""
@@ -145,6 +145,12 @@ class Service:
         """The best translations of each line. If the caller is cancelled, so are the lines. `patient`: 429 is waited out."""
         if route.source == route.target:
             return [[Translation(line, 0.0, True)] for line in lines]
+        if patient and len(lines) > WINDOW:  # work without hurry leaves room in the queue for others
+            windows = [lines[start : start + WINDOW] for start in range(0, len(lines), WINDOW)]
+            parts = [
+                await self.translate_lines(route, window, n_best=n_best, on_done=on_done, patient=True) for window in windows
+            ]
+            return [each for part in parts for each in part]
         *first, last = route.hops()
         for hop in first:
             found = await self._hop(hop, lines, 1, None, patient)
@@ -245,6 +251,9 @@ class Service:
                 good = [replace(each[0], text=spliced(parts, [one[0].text for one in again], holders))]
             best.append(good)
         return best
+
+    def count_sentences(self, route: Route, text: str, form: str) -> int:
+        return sum(len(segments(block, route.source)) for block in format_named(form).parse(text).blocks)
 
     async def stream(self, route: Route, text: str) -> AsyncIterator[Sentence]:
         """The sentences of a long plain text, in order, each as soon as it is translated."""

@@ -68,7 +68,7 @@ def train_subwords(
                 f"subwords: {pieces} pieces were asked for, but the text's single characters alone are {single_pieces}; "
                 "raise min_character_count."
             )
-    trained = Subwords(_train(segments, 1 + single_pieces + merges, byte_fallback))
+    trained = Subwords(train_model(segments, 1 + single_pieces + merges, byte_fallback))
     assert trained.alphabet == alphabet, f"SentencePiece changed the alphabet: {trained.alphabet ^ alphabet}"
     learned = len(trained.pieces) - single_pieces
     if learned < merges:
@@ -163,7 +163,8 @@ def _rows(segments: Mapping[str, float]) -> Iterator[str]:
             yield f"{segment[start : start + _LONGEST_SEGMENT]}\t{frequency}"
 
 
-def _train(segments: Mapping[str, float], vocabulary_size: int, byte_fallback: bool) -> bytes:
+def train_model(segments: Mapping[str, float], vocabulary_size: int, byte_fallback: bool) -> bytes:
+    """The bytes of a BPE model of counted segments, whose first piece is <unk>; the same counts give the same bytes."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         # An iterator and a writer rather than files, because file names would end up in the model's bytes.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graftmt.configuration import above_zero, check_numbers, check_seed, one_or_more, zero_or_more
+from graftmt.configuration import LATER, above_zero, check_numbers, check_seed, one_or_more, zero_or_more
 from graftmt.errors import ConfigError
 from graftmt.model import ModelConfig, named_size
 
@@ -54,6 +54,9 @@ class SubwordConfig:
     """A subwords.model made before, to use instead."""
     pieces: int | None = None
     """Exactly so many pieces, characters included, in place of a number of merges."""
+    casing: Literal["inline", "none"] = field(default="inline", metadata=LATER)
+    """inline: lowercased, with markers for case, the better one. none: plain cased SentencePiece, which transformers and
+    CTranslate2 read with their own tools after `graftmt export`."""
 
     def __post_init__(self) -> None:
         check_numbers(self, "at least 1", one_or_more, "sample_lines", "min_character_count")

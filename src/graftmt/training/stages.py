@@ -36,7 +36,9 @@ from graftmt.places import RUNS, begin_run, check_place
 from graftmt.progress import progress, say, silence
 from graftmt.reading import open_regular
 from graftmt.text import Codec, SharedText
-from graftmt.text.kinds import default_kind
+from graftmt.text.kinds import text_kind
+from graftmt.text.kinds.sentencepiece import KIND as PLAIN
+from graftmt.text.tokenizer import KIND as OURS
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.distribution import Processes, processes
 from graftmt.training.journal import Journal, OnStep
@@ -111,15 +113,18 @@ def set_up_torch(device: str, threads: int) -> None:
         torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
 
 
-def subwords_file(run: Path) -> Path:
-    """Where a run keeps the text that was made for it."""
-    (name,) = default_kind().file_names({})
-    return run / name
+KIND_OF_CASING = {"inline": OURS, "none": PLAIN}
+"""The kind of text that a vocabulary is of."""
+
+
+def subwords_file(run: Path, options: SubwordConfig) -> Path:
+    """Where a run keeps the subword model that was made for it."""
+    return run / text_kind(KIND_OF_CASING[options.casing]).file_names({})[0]
 
 
 def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus) -> SharedText:
-    """The run's own text, without codes: given, or learned once and kept. It is of our own kind."""
-    kind, stored, note = default_kind(), subwords_file(run), run / "subwords.json"
+    """The run's own text, without codes: given, or learned once and kept. `casing` says of which kind it is."""
+    kind, stored, note = text_kind(KIND_OF_CASING[options.casing]), subwords_file(run, options), run / "subwords.json"
     # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
     # the vocabulary is only kept where the same text and options would give it again.
     if Checkpoints(run / "checkpoints", 1).latest() is not None:

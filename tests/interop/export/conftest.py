@@ -9,6 +9,7 @@ import pytest
 
 from graftmt.base import Base
 from graftmt.packs import Composition, compose
+from graftmt.translator import Translator
 
 
 @pytest.fixture
@@ -24,3 +25,11 @@ def composed(graft_base: Callable[..., Any], make_pack: Callable[..., Any]) -> C
         return compose(base, **packs, fold=True)
 
     return build
+
+
+@pytest.fixture
+def composed_translator(graft_base: Callable[..., Any], make_pack: Callable[..., Any]) -> Translator:
+    """With packs for el and uk, whose text has inline casing."""
+    base = Base.load(graft_base(placement="decoder"))
+    recipes = {"source": ("embed + enc-adapters-all(4)", "el"), "target": ("embed", "uk")}
+    return Translator(base, [make_pack(base, side, *given) for side, given in recipes.items()])

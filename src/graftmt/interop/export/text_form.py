@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import ClassVar
 
@@ -24,6 +25,15 @@ class TextForm(ABC):
     @abstractmethod
     def file(self, text: Text) -> tuple[str, bytes]:
         """The name and the content of the file that `Text` is made from."""
+
+    has_library_form: ClassVar[bool] = False
+    """Whether its texts have a tokenizer.json, which AutoTokenizer loads."""
+
+    def library_form(
+        self, text: Text, tokens: Sequence[str], mark: str, special: Mapping[str, int], template: Sequence[str]
+    ) -> str:
+        """The tokenizer.json whose ids have these names; `library_tokenizer` says what the rest is."""
+        raise NotImplementedError("asked for only where there is one")
 
     def problem(self, text: Text) -> str:
         """Why a text cannot be used without graftmt; "" where it can."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from graftmt.errors import DataError
-from graftmt.prepare.language_id import detector_code
+from graftmt.prepare.detector import detector_code
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import SPLITS
 from graftmt.prepare.readers.language_labels import choose_languages

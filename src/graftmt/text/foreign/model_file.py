@@ -18,9 +18,9 @@ _LENGTH_DELIMITED = 2
 
 def check_model(content: bytes) -> None:
     """A ValueError where this is no model, or where its table of character rules is damaged."""
-    for number, value in _fields(content):
+    for number, value in message_fields(content):
         if number in _NORMALIZERS:
-            for inner, rules in _fields(value):
+            for inner, rules in message_fields(value):
                 if inner == _CHARACTER_RULES and rules:
                     check_character_rules(rules)
 
@@ -47,8 +47,17 @@ def check_character_rules(content: bytes) -> None:
         raise ValueError("its character rules lead beyond their replacements")
 
 
-def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Numbers and contents of a message's fields; of those that are numbers themselves the content is empty."""
+def message_fields(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Numbers and contents of a message's fields, without those that are numbers themselves."""
+    return ((number, value) for number, value in _all_fields(content) if isinstance(value, bytes))
+
+
+def message_numbers(content: bytes) -> Iterator[tuple[int, int]]:
+    """Those that are numbers."""
+    return ((number, value) for number, value in _all_fields(content) if isinstance(value, int))
+
+
+def _all_fields(content: bytes) -> Iterator[tuple[int, bytes | int]]:
     place = 0
     while place < len(content):
         key, place = _number(content, place)
@@ -60,7 +69,8 @@ def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
             yield key >> 3, content[place : place + length]
             place += length
         elif wire == 0:
-            _, place = _number(content, place)
+            value, place = _number(content, place)
+            yield key >> 3, value
         elif wire in (1, 5):
             place += 8 if wire == 1 else 4
         else:

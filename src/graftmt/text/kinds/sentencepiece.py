@@ -5,16 +5,21 @@ Rows are found by the names of pieces, so the model's own numbers do not matter:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import sentencepiece
 
 from graftmt.errors import DataError
+from graftmt.reading import read_limited
 from graftmt.text.foreign.model_file import LARGEST_MODEL, check_model
 from graftmt.text.foreign.row_table import FILE as ROWS
+from graftmt.text.foreign.row_table import RowTable
 from graftmt.text.foreign.subword_text import ForeignText, read_table
 from graftmt.text.kinds import TextKind
+from graftmt.text.layout import LAYOUTS
+from graftmt.text.plain_learning import train_plain_model
 from graftmt.text.protocol import BOUNDARY
 
 KIND = "sentencepiece"
@@ -110,3 +115,29 @@ class SentencePieceKind(TextKind):
     def read(self, files: Mapping[str, bytes], options: Mapping[str, Any], where: str) -> SentencePieceText:
         arguments = read_table(files, options, where)
         return SentencePieceText(SentencePieces(files[FILE], f"{where}/{FILE}"), **arguments)
+
+    def learn(self, texts: Mapping[str, Iterable[str]], *, sizes: Mapping[str, int], **options: Any) -> SentencePieceText:
+        """A cased BPE model, with the special symbols in the first rows."""
+        return text_of_model(train_plain_model(texts, sizes=sizes, **options), "a new vocabulary")
+
+    def open_file(self, path: Path) -> SentencePieceText:
+        """Any SentencePiece model."""
+        try:
+            return text_of_model(read_limited(path, LARGEST_MODEL), str(path))
+        except ValueError as error:
+            raise DataError(f"the subword model {path} cannot be used: {error}.") from None
+        except OSError as error:
+            raise DataError(f"cannot read the subword model {path}: {error.strerror}; check the path.") from None
+
+
+def text_of_model(content: bytes, where: str) -> SentencePieceText:
+    """The text of a model alone: <s>, <pad>, </s> and <unk>, then its pieces in their order."""
+    pieces = SentencePieces(content, where)
+    table = RowTable(
+        pieces=(None, None, None, None, *(piece for piece in pieces.pieces if piece in pieces.texts)),
+        beginning=0,
+        padding=1,
+        end=2,
+        unknown=3,
+    )
+    return SentencePieceText(pieces, table=table, layout=LAYOUTS["none"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from graftmt.interop.export.library_tokenizer import library_tokenizer
 from graftmt.interop.export.text_form import TextForm
 from graftmt.text import Text
 from graftmt.text.kinds.sentencepiece import FILE, KIND
@@ -12,6 +15,13 @@ class SentencePieceForm(TextForm):
     module = "sentencepiece_text"
     requirements = ("sentencepiece",)
     description = "Plain SentencePiece: its pieces are the tokens."
+    has_library_form = True
+
+    def library_form(
+        self, text: Text, tokens: Sequence[str], mark: str, special: Mapping[str, int], template: Sequence[str]
+    ) -> str:
+        model = text.files()[FILE]
+        return library_tokenizer(model, tokens, mark=mark, unknown=special["<unk>"], special=special, template=template)
 
     def file(self, text: Text) -> tuple[str, bytes]:
         return FILE, text.files()[FILE]

@@ -1,0 +1,78 @@
+"""A pack is judged by the base's own scores, or by its own where there are none, and never above a plain copy."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from graftmt.adding.judgement import SIZE_CURVES, Judgement, expected_gain, is_still_improving, judged
+from graftmt.adding.verdict import Verdict
+from graftmt.packs import Recipe
+
+
+def judgement(
+    chrf: float,
+    *,
+    own: float | None = None,
+    copying: float = 5.0,
+    recipe: str = "embed",
+    pairs: int = 2000,
+    is_default: bool = True,
+    improving: bool = False,
+) -> Judgement:
+    entry = {"source": "el", "target": "en", "bleu": 1.0, "chrf": chrf, "lines": 100, "zero_shot": False, "few_lines": False}
+    verdict = Verdict("test", 5, {"el-en": entry}, [], copying=copying, own=own, own_directions=("fr-en",) if own else ())
+    found = judged(verdict, "source", pairs, recipe=Recipe.parse(recipe), is_default=is_default, still_improving=improving)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("share", "level"), [(0.95, "excellent"), (0.8, "usable"), (0.5, "poor"), (0.3, "unusable")])
+@pytest.mark.parametrize("own", [35.0, 60.0, 90.0])
+def test_the_bases_own_directions_are_the_standard(own: float, share: float, level: str) -> None:
+    assert judgement(share * own, own=own).level == level
+
+
+@pytest.mark.parametrize(("chrf", "level"), [(65, "excellent"), (45, "usable"), (25, "poor"), (10, "unusable")])
+def test_without_them_the_score_alone_counts(chrf: float, level: str) -> None:
+    assert judgement(chrf).level == level
+    assert judgement(chrf, own=12.0).level == level  # a base that cannot translate this text is no standard
+    assert "translates this text badly" in judgement(chrf, own=12.0).headline
+
+
+@pytest.mark.parametrize("own", [None, 55.0])
+def test_what_is_no_better_than_a_copy_is_unusable(own: float | None) -> None:
+    found = judgement(52.0, own=own, copying=51.0)
+    assert found.level == "unusable" and not found.is_usable
+    assert "no better than leaving the text as it is" in found.headline
+
+
+def test_advice_says_how_much_more_text_brought_and_where_that_is_from() -> None:
+    poor = judgement(30.0, own=60.0, pairs=1000)
+    assert "twice the 1,000 line pairs" in poor.advice[0] and "docs-reading.md" in poor.advice[0]
+    assert not judgement(60.0, own=60.0, pairs=1000).advice
+    assert "more than was measured" in judgement(30.0, own=60.0, pairs=500_000).advice[0]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_the_curve_is_what_was_measured_and_more_text_never_hurts(side: str) -> None:
+    curve = SIZE_CURVES[side]  # type: ignore[index]
+    for (fewer, low), (more, high) in itertools.pairwise(curve):
+        assert expected_gain(side, fewer, more) == pytest.approx(high - low)  # type: ignore[arg-type]
+    for pairs in (50, 300, 5_000, 50_000, 200_000):
+        assert expected_gain(side, pairs, 2 * pairs) >= 0  # type: ignore[arg-type]
+
+
+def test_what_another_recipe_costs_in_other_directions_is_named() -> None:
+    for recipe in ("embed + enc-adapters-all(64)", "embed + enc-first-layer", "embed + enc-all-layers"):
+        assert any(words.startswith("Zero-shot: ") for words in judgement(50, own=60, recipe=recipe, is_default=False).advice)
+        assert not any("Zero-shot" in words for words in judgement(50, own=60, recipe=recipe).advice)
+
+
+def test_training_that_was_still_improving_is_told() -> None:
+    falling = [{"loss": loss} for loss in (4.0, 3.0, 2.5)]
+    assert is_still_improving(falling)
+    assert not is_still_improving([*falling, {"loss": 2.6}])
+    assert not is_still_improving(falling[:2])
+    assert any("--steps" in words for words in judgement(30, own=60, improving=True).advice)
