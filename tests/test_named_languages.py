@@ -126,7 +126,7 @@ def test_add(base: Base, graft_corpus: Path, tmp_path: Path) -> None:
     assert made.partners == ("eng_Latn",)
     assert str(made.recipe) == "embed + code:learned:rus_Cyrl"
     assert Translator(base, [made]).code("Greek", "target") == "el"
-    with pytest.raises(LanguageError, match="rus_Cyrl.*languages"):
+    with pytest.raises(LanguageError, match=r"rus_Cyrl.*languages"):
         graftmt.add(base, "Russian", train=str(graft_corpus), partner="English", side="source", run=tmp_path / "other")
 
 
