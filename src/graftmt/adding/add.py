@@ -25,6 +25,7 @@ from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.progress import say, silence
 from graftmt.training import train_pack
 from graftmt.training.checkpoints import way_out
+from graftmt.training.curves import draw_if_possible
 from graftmt.training.distribution import processes
 from graftmt.training.journal import OnStep, read_log
 from graftmt.training.pack_preparation import PackJob, pack_subwords, prepare_pack, resolved_recipe
@@ -95,9 +96,11 @@ def add_language(
             write_json(folder / "plan.json", plan.to_dict())
         _train(result, started, on_step)
         if team.first:
-            judged = time.monotonic()
+            judging = time.monotonic()
             give_verdict(result)
-            result.seconds["verdict"] = time.monotonic() - judged
+            if result.config.tensorboard:
+                draw_if_possible(result.config.run)
+            result.seconds["verdict"] = time.monotonic() - judging
             phases = ", ".join(f"{phase} {seconds:,.0f} s" for phase, seconds in result.seconds.items())
             say(f"Took {time.monotonic() - started:,.0f} s: {phases}.")
         team.wait()
