@@ -44,15 +44,16 @@ def randomise(model: nn.Module, end: int, seed: int = 1) -> None:
 
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if "embed_positions" in name and not parameter.requires_grad:
-                continue
+            if "embed_positions" in name and "Learned" not in type(model.get_submodule(name.rpartition(".")[0])).__name__:
+                continue  # computed, though FSMT counts them as parameters
             parameter.copy_(noise(parameter) + (1.0 if "norm" in name and name.endswith("weight") else 0.0))
         if (bias := getattr(model, "final_logits_bias", None)) is not None:
             bias.copy_(noise(bias))
         output = model.get_output_embeddings().weight
         decoder = model.get_decoder()
-        last = getattr(decoder, "layer_norm", None) or decoder.layers[-1].final_layer_norm
-        last.bias += 4.0 * output[end] / output[end].square().sum()
+        last = getattr(decoder, "layer_norm", None)
+        last = decoder.layers[-1].final_layer_norm if last is None else last
+        last.bias += 5.5 * output[end] / output[end].square().sum()
 
 
 def save(model: nn.Module, folder: Path, end: int, **options: Any) -> Any:
@@ -79,4 +80,68 @@ def nllb(folder: Path, **options: Any) -> ForeignModel:
     return ForeignModel(folder, save(model, folder, 2, **options), tokenizer, "eng_Latn", "ell_Grek")
 
 
-MODELS: dict[str, Callable[..., ForeignModel]] = {"m2m-100": m2m_100, "nllb": nllb}
+def small100(folder: Path, **options: Any) -> ForeignModel:
+    """M2M-100's classes; its configuration does not name it."""
+    return m2m_100(folder / "small100", **options)
+
+
+def marian(folder: Path, *, codes: tuple[str, ...] = (), separate: bool = False, **options: Any) -> ForeignModel:
+    from transformers import MarianConfig, MarianMTModel
+
+    tokenizer = made.marian(folder, codes=codes, separate=separate)
+    rows = len(tokenizer.encoder)
+    target_rows = len(tokenizer.target_encoder) if separate else rows
+    config = MarianConfig(
+        **SHAPE,
+        vocab_size=rows,
+        decoder_vocab_size=target_rows,
+        share_encoder_decoder_embeddings=not separate,
+        pad_token_id=rows - 1,
+        decoder_start_token_id=target_rows - 1,
+        eos_token_id=0,
+        activation_function="swish",
+        scale_embedding=True,
+    )
+    return ForeignModel(folder, save(MarianMTModel(config), folder, 0, **options), tokenizer, "en", codes[0] if codes else "ru")
+
+
+def marian_codes(folder: Path, **options: Any) -> ForeignModel:
+    return marian(folder, codes=("fra", "cmn_Hans"), **options)
+
+
+def marian_separate(folder: Path, **options: Any) -> ForeignModel:
+    return marian(folder, separate=True, **options)
+
+
+def mbart(folder: Path, **options: Any) -> ForeignModel:
+    from transformers import MBartConfig, MBartForConditionalGeneration
+
+    tokenizer = made.mbart_50(folder)
+    config = MBartConfig(vocab_size=len(tokenizer) + 3, activation_function="gelu", scale_embedding=True, **SHAPE)
+    return ForeignModel(folder, save(MBartForConditionalGeneration(config), folder, 2, **options), tokenizer, "ru_RU", "en_XX")
+
+
+def fsmt(folder: Path, *, tied: bool = False, **options: Any) -> ForeignModel:
+    from transformers import FSMTConfig, FSMTForConditionalGeneration
+
+    tokenizer = made.fsmt(folder)
+    config = FSMTConfig(
+        langs=["en", "ru"],
+        src_vocab_size=tokenizer.src_vocab_size,
+        tgt_vocab_size=tokenizer.tgt_vocab_size,
+        tie_word_embeddings=tied,
+        **SHAPE,
+    )
+    return ForeignModel(folder, save(FSMTForConditionalGeneration(config), folder, 2, **options), tokenizer, "en", "ru")
+
+
+MODELS: dict[str, Callable[..., ForeignModel]] = {
+    "m2m-100": m2m_100,
+    "nllb": nllb,
+    "small100": small100,
+    "marian": marian,
+    "marian-codes": marian_codes,
+    "marian-separate": marian_separate,
+    "mbart": mbart,
+    "fsmt": fsmt,
+}

@@ -267,3 +267,23 @@ def test_text_out_of_step_is_not_cleaned_unless_forced(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
     run(folder, "-o", tmp_path / "other", "--force")
     assert (tmp_path / "other" / "train.el.txt").is_file()
+
+
+def test_a_preview_writes_nothing_and_shows_examples(corpus: Path, tmp_path: Path) -> None:
+    shown = run(corpus, "--preview")
+    assert "train: 4 of 6 lines kept" in shown
+    assert "nothing was written" in shown
+    assert "copies, fr: The quick brown fox" in shown
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus"]
+    run(corpus, "--preview", "-o", tmp_path / "clean")
+    assert not (tmp_path / "clean").exists()
+    with pytest.raises(ConfigError, match="--output FOLDER, or --preview"):
+        run(corpus)
+
+
+def test_a_rule_that_drops_much_is_a_loud_warning(corpus: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, [str(corpus), "-o", str(tmp_path / "clean"), "--json"])
+    assert "warning: train: the rule language_id dropped 17% of the texts in fr (1 of 6), such as «Keep the" in result.stderr
+    assert "--rules=-language_id" in result.stderr and "--candidates" in result.stderr
+    result = CliRunner().invoke(app, [str(corpus), "-o", str(tmp_path / "clean"), "--rules", "whitespace"])
+    assert "warning" not in result.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,12 +85,15 @@ def test_a_pool_leaves_nothing_out_but_whole_batches(plan: PackedPlan, tokens: T
     assert Counter(pair for part in cut for pair in zip(part[0].tolist(), part[1].tolist(), strict=True)) == given
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
+FOREIGN = {"positions": "learned", "most_positions": 400, "embedding_norms": True, "decoder_heads": 2, "decoder_ffn_dim": 96}
+
+
+@pytest.mark.parametrize("changes", [{"norm": "pre"}, {"norm": "post"}, {"positions": "sinusoidal-even"}, FOREIGN])
 def test_the_loss_and_its_gradients_are_those_of_a_padded_batch(
-    plan: PackedPlan, tokens: TokenizedCorpus, placed: Tokenizer, norm: str
+    plan: PackedPlan, tokens: TokenizedCorpus, placed: Tokenizer, changes: dict[str, Any]
 ) -> None:
     torch.manual_seed(0)
-    model = Transformer.build(named_size("tiny", norm=norm), len(placed)).double()  # no rounding decides which way a ReLU goes
+    model = Transformer.build(named_size("tiny", **changes), len(placed)).double()  # no rounding decides which way a ReLU goes
     packed, plain = make(plan, tokens, placed, 1), BatchMaker(tokens, placed).make(*plan.pairs(1))
     gradients = []
     for loss in (

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from graftmt.decoding import Hypothesis, SearchOptions, beam_search, greedy_search, recorded, search
+from graftmt.decoding.batches import search_all
 from graftmt.decoding.recorded import FIRST_ROOM, next_room, recorded_search
 from graftmt.decoding.weight_layout import PaddedProjection
 from graftmt.model import Transformer, named_size
@@ -43,6 +44,21 @@ def test_it_finds_what_the_plain_search_finds(
     expected = plain(model, source, prefixes, options, limits=limits, end=END, forbidden=FORBIDDEN)
     found = recorded_search(model, source, prefixes, options, limits=limits, end=END, forbidden=FORBIDDEN)
     assert_same(found, expected)
+
+
+@pytest.mark.parametrize("changes", [{"positions": "sinusoidal-even"}, {"positions": "learned", "embedding_norms": True}])
+def test_other_positions_are_found_at_each_step(changes: dict[str, Any]) -> None:
+    """Also up to the last position that there is."""
+    torch.manual_seed(2)
+    limited = {"most_positions": 12} if changes["positions"] == "learned" else {}
+    model = Transformer.build(named_size("tiny", decoder_heads=2, **changes, **limited), 40).eval()
+    lines = [[7, 9, 11, END], [8, END], [5, 5, 6, 21, END]]
+    options = SearchOptions(beam=3, max_length=30)
+    source, prefixes, _ = arguments(lines, [END, 7], options)
+    limits = torch.tensor([11, 11, 11])
+    expected = beam_search(model, source, prefixes, options, limits=limits, end=END)
+    assert_same(recorded_search(model, source, prefixes, options, limits=limits, end=END), expected)
+    assert search_all(model, lines, [[END, 7]] * 3, options, end=END)[0][0].tokens[:3] == expected[0][0].tokens[:3]
 
 
 @pytest.mark.parametrize("beam", [1, 4])

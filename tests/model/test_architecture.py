@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graftmt.errors import ConfigError
-from graftmt.model import SIZES, ModelConfig, Transformer, named_size
+from graftmt.model import SIZES, ModelConfig, Transformer, architecture_document, named_size
 
 
 def parameter_count(config: ModelConfig, rows: int) -> int:
@@ -90,3 +90,22 @@ def test_the_papers_other_totals_imply_plausible_vocabularies(
     fits = [abs(parameter_count(config, rows) - total) <= rounding for rows in (least - 1, least, most, most + 1)]
     assert fits == [False, True, True, False]
     assert merges < most < 1.1 * merges
+
+
+def test_later_fields_are_left_out_of_documents_that_do_not_need_them() -> None:
+    """Or earlier versions could not read bases that are as they were."""
+    assert not architecture_document(ModelConfig()).keys() & {"decoder_heads", "positions", "embedding_norms", "most_positions"}
+    changed = ModelConfig(heads=8, decoder_heads=4, positions="learned", most_positions=9)
+    document = architecture_document(changed)
+    assert (document["decoder_heads"], document["positions"], document["most_positions"]) == (4, "learned", 9)
+    assert ModelConfig(heads=8, decoder_heads=8) == ModelConfig(heads=8)
+
+
+def test_learned_positions_have_a_limit() -> None:
+    with pytest.raises(ConfigError, match="most_positions"):
+        ModelConfig(positions="learned")
+    model = Transformer.build(named_size("tiny", positions="learned", most_positions=6), 20)
+    ids = torch.full((1, 7), 5)
+    assert model(ids[:, :6], ids[:, :6]).shape == (1, 6, 20)
+    with pytest.raises(ConfigError, match="at most 6"):
+        model.encode(ids)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted, finite, items, json_text, plain
+from graftmt.cli.cleaning_report import show, warn_of_losses
+from graftmt.cli.common import AsJson, Quiet, counted, finite, items, json_text
 from graftmt.errors import ConfigError, DataError, nearest
 
 if TYPE_CHECKING:
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
 def clean(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder: train.en.txt, train.fr.txt, … of the same lines.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the clean corpus and report.json.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the clean corpus and report.json.", show_default=False)
+    ] = None,
+    preview: Annotated[
+        bool,
+        typer.Option("--preview", help="Write nothing: show what the rules would do to at most 20,000 lines, with examples."),
+    ] = False,
     splits: Annotated[
         list[str] | None,
         typer.Option("--split", help="Split to clean, several with commas or by repeating; the others are copied."),
@@ -30,8 +37,8 @@ def clean(
         typer.Option(
             "--rules",
             help="Rules to apply, with commas, or with - before each those to leave out: --rules=-copies,-duplicates. All: "
-            "encoding, control_characters, normalisation, whitespace, invalid, empty, too_long, copies, length_ratio, scripts, "
-            "language_id, duplicates.",
+            "encoding, control_characters, markup, normalisation, whitespace, invalid, empty, too_long, copies, placeholders, "
+            "length_ratio, scripts, language_id, duplicates.",
         ),
     ] = "",
     max_length: Annotated[int, typer.Option("--max-length", min=1, help="Characters of a text, at most.")] = 1000,
@@ -112,6 +119,8 @@ def clean(
     Placeholders and numbers stay as they are. The folder gets a report.json with what was repaired and dropped, by rule and
     language, and examples.
 
+    Example: graftmt prepare clean corpus --preview
+
     Example: graftmt prepare clean corpus -o clean --processes 2
 
     Example: graftmt prepare clean corpus -o clean --trusted szl=silesian.txt --rules=-duplicates
@@ -133,8 +142,14 @@ def clean(
     names = items(*(splits or ["train"]))
     mapper = with_engine(engine, ray_address, processes)
     trusted_files = parse_trusted(trusted or [])
-    report = clean_folder(corpus, output, names, config, trusted_files, mapper, force=force)
-    print(json_text(report, indent=2)) if as_json else show(report, output)
+    if output is None and not preview:
+        raise ConfigError("where should the clean corpus go? Give --output FOLDER, or --preview to see what would be done.")
+    report = clean_folder(corpus, None if preview else output, names, config, trusted_files, mapper, force=force)
+    warn_of_losses(report)
+    if as_json:
+        print(json_text(report, indent=2))
+    else:
+        show(report, None if preview else output)
 
 
 def with_engine(name: Literal["local", "ray"], address: str | None, processes: int | None) -> ChunkMapper:
@@ -177,7 +192,7 @@ def parse_trusted(values: list[str]) -> dict[str, Path]:
 
 def clean_folder(
     folder: Path,
-    output: Path,
+    output: Path | None,
     names: list[str],
     config: CleaningConfig,
     trusted: dict[str, Path],
@@ -185,7 +200,10 @@ def clean_folder(
     *,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too."""
+    """Cleans these splits of `folder` into `output`, copies the others, and returns the report, which it writes there too.
+
+    Without `output` nothing is written, and the report is of lines spread over the corpus.
+    """
     from graftmt.data.corpus import read_lines, segmented
     from graftmt.prepare.cleaning import clean as clean_source
     from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
@@ -199,7 +217,8 @@ def clean_folder(
                 f"{folder} has no split {name!r}{nearest(name, corpora) or '.'} Splits there: {', '.join(corpora)}."
             )
     files = [item for corpus in corpora.values() for item in corpus.files.items()]
-    check_replaceable(output, [folder, *(path for _, path in files), *trusted.values()])
+    if output is not None:
+        check_replaceable(output, [folder, *(path for _, path in files), *trusted.values()])
     texts = {language: [line for line in read_lines(path) if line] for language, path in trusted.items()}
     # The rules find what is no text, such as bytes that are not UTF-8; in what is copied that is an error. So these splits come
     # first, and nobody waits for the cleaning to be told.
@@ -210,15 +229,29 @@ def clean_folder(
         check_in_step(raw_source(corpora[name]), config.reference, force=force)
     for name, corpus in corpora.items():
         if name in names:
-            sources[name], reports[name] = clean_source(raw_source(corpus), config, trusted=texts, mapper=mapper)
+            source = raw_source(corpus) if output is not None else sample_of(raw_source(corpus))
+            sources[name], reports[name] = clean_source(source, config, trusted=texts, mapper=mapper)
 
     def report() -> dict[str, Any]:
         return {"splits": {name: counts.document() for name, counts in reports.items()}, "copied": copied}
 
     with_progress = {name: counted(source, name) for name, source in sources.items()}
+    if output is None:
+        for name in reports:
+            for _ in with_progress[name]:
+                pass
+        return {**report(), "preview": True}
     facts = {"made_by": "graftmt prepare clean", "from": str(folder), **segmented(files)}
     write_corpus(output, with_progress, facts, report=report)
     return report()
+
+
+def sample_of(source: Source) -> Source:
+    """For a preview: at most 20,000 lines, spread over the whole."""
+    from graftmt.prepare.source import Source, spread_lines
+
+    lines = spread_lines(source, 20_000)
+    return Source(source.name, source.languages, lambda: iter(lines))
 
 
 def check_in_step(source: Source, reference: str, *, force: bool) -> None:
@@ -229,47 +262,3 @@ def check_in_step(source: Source, reference: str, *, force: bool) -> None:
     reference = reference or english_in(source.languages) or source.languages[0]
     if reference in source.languages:  # what is not there is an error of its own
         refuse(check_source(source, reference), source.name, force=force)
-
-
-def show(report: dict[str, Any], output: Path) -> None:
-    """A table a split, then how the languages were judged."""
-    from rich.console import Console
-
-    console = Console()
-    for name, document in report["splits"].items():
-        console.print(table_of(name, document))
-        judged: dict[str, list[str]] = {}
-        for language, note in document["language_id"].items():
-            judged.setdefault(note, []).append(language)
-        for note, languages in judged.items():
-            console.print(plain(f"language ID of {', '.join(languages)}: {note}"))
-    if report["copied"]:
-        console.print(plain(f"copied: {', '.join(report['copied'])}"))
-    console.print(plain(f"{output}: the clean corpus; report.json in it has all figures, with examples of what each rule did"))
-
-
-def table_of(name: str, document: dict[str, Any]) -> Any:
-    """Texts by rule, and the languages with most of them: all languages would not fit a terminal."""
-    from rich.table import Table
-
-    lines = document["lines"]
-    read, kept = ({language: counts[key] for language, counts in document["texts"].items()} for key in ("read", "kept"))
-    total = sum(read.values())
-    table = Table(title=plain(f"{name}: {lines['kept']:,} of {lines['read']:,} lines kept"))
-    table.add_column("texts", no_wrap=True)
-    for column in ("number", "share"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("most in", overflow="fold")
-
-    def add(label: str, counts: dict[str, int], style: str = "") -> None:
-        number = sum(counts.values())
-        most = sorted((language for language in counts if counts[language]), key=lambda language: -counts[language])[:4]
-        listed = ", ".join(f"{language} {counts[language]:,}" for language in most)
-        table.add_row(plain(label), f"{number:,}", f"{number / max(1, total):.2%}", plain(listed), style=style)
-
-    add("read", read)
-    for what in ("repaired", "dropped"):
-        for rule, counts in document[what].items():
-            add(f"{what}: {rule}", counts)
-    add("kept", kept, "bold")
-    return table

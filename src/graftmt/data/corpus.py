@@ -8,13 +8,15 @@ import lzma
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from graftmt.errors import DataError, GraftError, LanguageError, nearest
 from graftmt.files import check_regular, kind_of_path, read_json
+from graftmt.mistaken import instead_of_corpus
 from graftmt.reading import open_regular
+from graftmt.text.aliases import match_names, resolved_names
 from graftmt.text.languages import check_language_names
 
 ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
@@ -177,6 +179,8 @@ class Corpus:
     def open(cls, folder: str | Path, split: str, languages: Sequence[str] | None = None) -> Corpus:
         """The split's files in `folder`, named `train.en`, `train.en.txt`, with .gz, .xz or .zst; all languages or these."""
         folder = Path(folder)
+        if mistaken := instead_of_corpus(folder):
+            raise DataError(f"there is no corpus folder {folder}: {mistaken}")
         if not folder.is_dir():
             raise DataError(f"there is no corpus folder {folder}; expected files such as {split}.en.txt in it.")
         found = find_files(folder, split)
@@ -195,6 +199,12 @@ class Corpus:
                     f"Languages there: {', '.join(found)}."
                 )
         return cls(folder, split, {language: found[language] for language in languages})
+
+    def known_as(self, codes: Sequence[str]) -> Corpus:
+        """The same files under these codes where their names mean the same languages: train.en for `eng_Latn`."""
+        names = match_names(self.files, codes)
+        resolved_names(names)
+        return replace(self, files={names.get(name, name): path for name, path in self.files.items()})
 
     @property
     def languages(self) -> tuple[str, ...]:

@@ -50,18 +50,22 @@ def search_all(
     most: int | None = None
     """Tokens of a batch, padding included; known after one that did not fit."""
     done = 0
+    # Where positions were learned there are no others; the last token that comes out is not read again.
+    most_positions = model.config.most_positions
+    room = most_positions - len(prefixes[0]) + 1 if most_positions and prefixes else options.max_length
     while waiting:
         rows = waiting.popleft()
         longest = max(len(sources[row]) for row in rows)
         if on_gpu:
             longest += -longest % MULTIPLE
+            longest = min(longest, most_positions or longest)
         if most is not None and len(rows) > (fitting := max(1, most // longest)):
             waiting.extendleft([rows[fitting:], rows[:fitting]])
             continue
         padded = [[*sources[row], *[model.source_padding_id] * (longest - len(sources[row]))] for row in rows]
         source = torch.tensor(padded, device=model.device)
         prefix = torch.tensor([prefixes[row] for row in rows], device=model.device)
-        limits = torch.tensor([options.limit(len(sources[row])) for row in rows], device=model.device)
+        limits = torch.tensor([min(room, options.limit(len(sources[row]))) for row in rows], device=model.device)
         found: list[list[Hypothesis]] | None = None
         try:
             with there:

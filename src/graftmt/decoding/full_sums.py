@@ -35,7 +35,8 @@ def with_full_sums(model: Transformer, decoder: nn.Module | None = None) -> Tran
     result = copy.copy(model)
     embeddings = {name: FullEmbedding(getattr(model, name)) for name in ("source_embedding", "target_embedding")}
     layers = {"encoder": _with_full_sums(model.encoder), "decoder": decoder or _with_full_sums(model.decoder)}
-    result._modules = {**model._modules, **embeddings, **layers}
+    norms = {name: FullNorm(norm) for name in ("source_norm", "target_norm") if (norm := getattr(model, name)) is not None}
+    result._modules = {**model._modules, **embeddings, **norms, **layers}
     return result
 
 
@@ -49,6 +50,18 @@ def _with_full_sums(module: nn.Module) -> nn.Module:
     if last is not None and type(linear := getattr(module, last)) is nn.Linear and linear.weight.dtype in HALF:
         result._modules[last] = FullLinear(linear)
     return result
+
+
+class FullNorm(nn.Module):
+    """A norm of embeddings, whose sums go on in fp32."""
+
+    def __init__(self, norm: nn.LayerNorm) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight, bias = self.norm.weight.float(), self.norm.bias.float()
+        return F.layer_norm(x.float(), self.norm.normalized_shape, weight, bias, self.norm.eps)
 
 
 class FullEmbedding(nn.Module):

@@ -90,7 +90,7 @@ class _Board:
         self.prefix = prefix.shape[1]
         self.fed = 0
         """Tokens of each hypothesis that went into the decoder; the device has the same number in its slots."""
-        model.positions.reserve(self.prefix + self.longest)  # before anything is recorded
+        model.reserve(self.prefix + self.longest - 1)  # before anything is recorded
         self.state = _start(model, source, self.beam, self._room())
         self.beams = Beams(source.shape[0], self.beam, self._room(), end, source.device)
         self.done = torch.zeros(source.shape[0], dtype=torch.bool, device=source.device)

@@ -20,6 +20,7 @@ LARGEST = {
     "padding_id": 2**24,
     "decoder_ffn_dim": 2**18,
     "decoder_heads": 2**10,
+    "most_positions": 2**20,
 }
 """Several times what the largest known models have. An architecture may come from a file that anyone has made, and is built
 before its weights are looked at."""
@@ -52,16 +53,28 @@ class ModelConfig:
     """Where the decoder's is another one than the encoder's."""
     decoder_heads: int | None = None
     """The same for heads."""
+    positions: Literal["sinusoidal", "sinusoidal-even", "learned"] = "sinusoidal"
+    """sinusoidal: frequencies from 1 to 1/10000, as in fairseq; sinusoidal-even: 10000^(-2i/D), as in Marian; learned: a table
+    for each side."""
+    most_positions: int = 0
+    """Of learned ones: the longest sentence, codes and end counted. 0: there is no limit."""
+    embedding_norms: bool = False
+    """Whether a norm of each side follows embeddings and positions, as in mBART."""
 
     def __post_init__(self) -> None:
         for stack in ("ffn_dim", "heads"):  # one value for one architecture, and so one fingerprint
             if getattr(self, f"decoder_{stack}") == getattr(self, stack):
                 object.__setattr__(self, f"decoder_{stack}", None)
         for name, most in LARGEST.items():
-            least = 0 if name in ("position_offset", "padding_id") else 1
+            least = 0 if name in ("position_offset", "padding_id", "most_positions") else 1
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
                 raise ConfigError(f"{name} is {value}; expected at least {least} and at most {most:,}.")
+        if (self.positions == "learned") != (self.most_positions > 0):
+            raise ConfigError(
+                f"positions are {self.positions} and most_positions is {self.most_positions}; learned ones have a limit, "
+                "others have none."
+            )
         if not 0 < self.norm_epsilon < 1:
             raise ConfigError(f"norm_epsilon is {self.norm_epsilon}; expected a number between 0 and 1, such as 1e-5.")
         for heads in (self.heads, self.heads_of("decoder")):
@@ -75,7 +88,7 @@ class ModelConfig:
         return self.ffn_dim if stack == "encoder" or self.decoder_ffn_dim is None else self.decoder_ffn_dim
 
 
-LATER = ("decoder_ffn_dim", "decoder_heads")
+LATER = ("decoder_ffn_dim", "decoder_heads", "positions", "most_positions", "embedding_norms")
 """Fields that earlier versions do not know: documents have them where they differ from the default."""
 
 

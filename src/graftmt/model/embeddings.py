@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graftmt.errors import ConfigError
+from graftmt.model.architecture import ModelConfig
 from graftmt.model.known_parts import known_part
 
 _GROWING = threading.Lock()
@@ -23,11 +25,19 @@ def sinusoidal_positions(length: int, dim: int, first: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
+def even_sinusoidal_positions(length: int, dim: int, first: int) -> Tensor:
+    """The same with frequencies 10000^(-2i/D), as in the original Transformer and Marian."""
+    frequencies = 10000.0 ** -(torch.arange(0, dim, 2, dtype=torch.double) / dim)
+    angles = torch.arange(first, first + length, dtype=torch.double)[:, None] * frequencies[None]
+    return torch.cat([angles.sin(), angles.cos()], dim=1).float()
+
+
 @known_part
 class Positions(nn.Module):
     """A table of positions that grows when a longer text comes; never stored with the weights."""
 
     table: Tensor
+    make = staticmethod(sinusoidal_positions)
 
     def __init__(self, dim: int, first: int, length: int = 512) -> None:
         super().__init__()
@@ -35,7 +45,7 @@ class Positions(nn.Module):
         self.older: list[Tensor] = []
         # Always real memory, also while a model is built on the meta device to be filled from a file.
         with torch.device("cpu"):
-            self.register_buffer("table", sinusoidal_positions(length, dim, first), persistent=False)
+            self.register_buffer("table", self.make(length, dim, first), persistent=False)
 
     def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         """x (B, T, D) → x plus the positions start … start + T; a start on the device is that of one token, and `reserve`d."""
@@ -54,13 +64,63 @@ class Positions(nn.Module):
             table = self.table
             if length > table.shape[0]:
                 self.older.append(table)
-                table = sinusoidal_positions(max(length, 2 * table.shape[0]), self.dim, self.first).to(table)
+                table = self.make(max(length, 2 * table.shape[0]), self.dim, self.first).to(table)
                 self.table = table
             return table
 
     def at(self, x: Tensor, numbers: Tensor, longest: int) -> Tensor:
         """x (…, N, D) → x plus the positions that `numbers` (N,) name, all below `longest`: for packed sentences."""
         return x + self.reserve(longest)[numbers].to(x.dtype)
+
+
+@known_part
+class EvenPositions(Positions):
+    """The same with Marian's frequencies."""
+
+    make = staticmethod(even_sinusoidal_positions)
+
+
+@known_part
+class LearnedPositions(nn.Module):
+    """Positions that were learned with the model; there are no others."""
+
+    def __init__(self, dim: int, first: int, most: int) -> None:
+        super().__init__()
+        self.first, self.most = first, most
+        self.weight = nn.Parameter(torch.empty(first + most, dim))
+        nn.init.normal_(self.weight, std=dim**-0.5)
+
+    @property
+    def table(self) -> Tensor:
+        return self.weight[self.first :]
+
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
+        """As `Positions`."""
+        if isinstance(start, Tensor):
+            return x + F.embedding(start + self.first, self.weight).to(x.dtype)
+        end = start + x.shape[1]
+        return x + self.reserve(end)[start:end].to(x.dtype)
+
+    def reserve(self, length: int) -> Tensor:
+        """The table; an error where it is too short."""
+        if length > self.most:
+            raise ConfigError(
+                f"a sentence of {length:,} tokens, codes and end counted: this base has positions for at most {self.most:,}. "
+                "Leave out such lines, or cut them into sentences (`graftmt prepare segment`)."
+            )
+        return self.table
+
+    def at(self, x: Tensor, numbers: Tensor, longest: int) -> Tensor:
+        """As `Positions`, for packed sentences; blocks without a token may be longer than the table."""
+        return x + F.embedding(numbers.clamp(max=self.most - 1) + self.first, self.weight).to(x.dtype)
+
+
+def positions_of(config: ModelConfig) -> Positions | LearnedPositions:
+    """Positions of one side; only learned ones differ from side to side."""
+    if config.positions == "learned":
+        return LearnedPositions(config.model_dim, config.position_offset, config.most_positions)
+    kind = EvenPositions if config.positions == "sinusoidal-even" else Positions
+    return kind(config.model_dim, config.position_offset)
 
 
 @known_part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +14,13 @@ from graftmt.errors import ConfigError
 from graftmt.model.architecture import ModelConfig, Stack
 from graftmt.model.attention import CacheMemory, PackedMemory, Packing, SelfAttentionCache
 from graftmt.model.dropout import Dropout
-from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
+from graftmt.model.embeddings import Embedding, ExtendedEmbedding, LearnedPositions, Positions, Projection, positions_of
 from graftmt.model.known_parts import known_part
 from graftmt.model.layers import DecoderLayer, EncoderLayer, LayerCache
 from graftmt.model.packed_kernels import fits_tiles, tiles_of
+
+Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
 
 HALF_RESIDUALS = True
 """Whether packed training of a pre-norm model on a GPU keeps the sums between layers in bf16 too. For benchmarks to switch."""
@@ -133,7 +137,12 @@ class Transformer(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
         self.projection = projection
-        self.positions = Positions(config.model_dim, config.position_offset)
+        self.positions = positions_of(config)
+        """Of the source, and of the target where that has none of its own."""
+        self.target_positions = positions_of(config) if config.positions == "learned" else None
+        self.source_norm, self.target_norm = (
+            nn.LayerNorm(config.model_dim, eps=config.norm_epsilon) if config.embedding_norms else None for _ in SIDES
+        )
         self.dropout = Dropout(0.0)
 
     @classmethod
@@ -184,19 +193,19 @@ class Transformer(nn.Module):
     def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) ids → memory (B, S, D) and its mask (B, 1, 1, S)."""
         mask = (source != self.source_padding_id)[:, None, None, :]
-        return self.encoder(self._embed(self.source_embedding, source), mask), mask
+        return self.encoder(self._embed("source", source), mask), mask
 
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
         """(B, T) ids → hidden states (B, T, D), before the projection."""
-        return self.decoder(self._embed(self.target_embedding, target), memory, memory_mask)  # type: ignore[no-any-return]
+        return self.decoder(self._embed("target", target), memory, memory_mask)  # type: ignore[no-any-return]
 
     def hidden_of_packed(self, source: PackedTokens, target: PackedTokens) -> Tensor:
         """The decoder's hidden states (1, Nt, D) for sentences without padding, one after the other on both sides."""
         queries = self._packing(source, source, "encoder")
         own = self._packing(target, target, "decoder", causal=True)
         across = self._packing(target, source, "decoder")
-        memory = self.encoder(self._embed_packed(self.source_embedding, source), queries)
-        return self.decoder(self._embed_packed(self.target_embedding, target), memory, PackedMemory(own, across))  # type: ignore[no-any-return]
+        memory = self.encoder(self._embed_packed("source", source), queries)
+        return self.decoder(self._embed_packed("target", target), memory, PackedMemory(own, across))  # type: ignore[no-any-return]
 
     def _packing(self, queries: PackedTokens, keys: PackedTokens, stack: Stack, causal: bool = False) -> Packing:
         places = queries.starts, keys.starts, len(queries.ids), len(keys.ids)
@@ -204,10 +213,11 @@ class Transformer(nn.Module):
         tiles = tiles_of(*places, causal=causal) if fits else None
         return Packing(queries.starts, keys.starts, queries.longest, keys.longest, tiles)
 
-    def _embed_packed(self, embedding: nn.Module, tokens: PackedTokens) -> Tensor:
+    def _embed_packed(self, side: Side, tokens: PackedTokens) -> Tensor:
+        embedding, positions, norm = self._entrance(side)
         embedded = embedding(tokens.ids) * self.scale
-        embedded = self.positions.at(embedded, tokens.positions, tokens.longest)
-        x: Tensor = self.dropout(embedded)[None]
+        embedded = positions.at(embedded, tokens.positions, tokens.longest)
+        x: Tensor = self.dropout(embedded if norm is None else norm(embedded))[None]
         # What the layers add up has the type of what they begin with: half the bytes to read and write between products.
         half = HALF_RESIDUALS and x.is_cuda and self.config.norm == "pre" and torch.is_autocast_enabled("cuda")
         return x.to(torch.get_autocast_dtype("cuda")) if half else x
@@ -218,11 +228,23 @@ class Transformer(nn.Module):
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """tokens (B × beam, t): the next ones of each hypothesis → scores (B × beam, V) for the one after the last."""
-        x = self._embed(self.target_embedding, tokens, state.position)
+        x = self._embed("target", tokens, state.position)
         return self.projection(self.decoder.step(x, state)[:, -1])  # type: ignore[no-any-return]
 
-    def _embed(self, embedding: nn.Module, ids: Tensor, start: int | Tensor = 0) -> Tensor:
-        return self.dropout(self.positions(embedding(ids) * self.scale, start))  # type: ignore[no-any-return]
+    def _embed(self, side: Side, ids: Tensor, start: int | Tensor = 0) -> Tensor:
+        embedding, positions, norm = self._entrance(side)
+        embedded = positions(embedding(ids) * self.scale, start)
+        return self.dropout(embedded if norm is None else norm(embedded))  # type: ignore[no-any-return]
+
+    def _entrance(self, side: Side) -> tuple[nn.Module, Positions | LearnedPositions, nn.Module | None]:
+        """What the tokens of a side go through before the layers."""
+        if side == "source":
+            return self.source_embedding, self.positions, self.source_norm
+        return self.target_embedding, self.target_positions or self.positions, self.target_norm
+
+    def reserve(self, length: int) -> None:
+        """Makes positions for translations of so many tokens before anything is recorded."""
+        (self.target_positions or self.positions).reserve(length)
 
     def set_dropout(self, probability: float) -> None:
         """Dropout belongs to a training run, not to the architecture."""

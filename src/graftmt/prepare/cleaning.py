@@ -19,6 +19,8 @@ from graftmt.prepare.detector import detector_code
 from graftmt.prepare.evidence import MOST_TEXTS, spread
 from graftmt.prepare.hashes import SeenLines
 from graftmt.prepare.language_id import LanguageFilter
+from graftmt.prepare.markup import without_markup
+from graftmt.prepare.placeholders import difference
 from graftmt.prepare.repairs import (
     normalised,
     prose,
@@ -27,7 +29,7 @@ from graftmt.prepare.repairs import (
     without_control_characters,
 )
 from graftmt.prepare.scripts import expected_scripts, foreign_share, length_of
-from graftmt.prepare.source import Line, Source
+from graftmt.prepare.source import Line, Source, spread_lines
 from graftmt.workers import pool
 
 CHUNK = 2_000
@@ -158,18 +160,6 @@ def examine(source: Source, config: CleaningConfig, trusted: Mapping[str, Sequen
     return state
 
 
-def spread_lines(source: Source, most: int) -> list[Line]:
-    """At most so many lines, evenly spread over the whole source, which is read once; all where it has no more."""
-    kept: list[Line] = []
-    step = 1
-    for number, line in enumerate(source):
-        if number % step == 0:
-            kept.append(line)
-            if len(kept) > most:
-                kept, step = kept[::2], 2 * step
-    return kept
-
-
 def chunks_of(source: Source) -> Iterator[Chunk]:
     lines = iter(source)
     while chunk := list(islice(lines, CHUNK)):
@@ -217,6 +207,8 @@ def repair(text: str, language: str, config: CleaningConfig, counts: Counts) -> 
         steps.append(("encoding", with_right_encoding))
     if config.control_characters:
         steps.append(("control_characters", without_control_characters))
+    if config.markup:
+        steps.append(("markup", without_markup))
     if config.normalisation != "none":
         steps.append(("normalisation", lambda before: normalised(before, config.normalisation)))
     if config.whitespace:
@@ -252,6 +244,11 @@ def first_findings(
             yield place, "too_long", f"{len(text.split()):,} words"
     if config.copies:
         yield from ((place, "copies", "") for place in copies(texts, state.reference))
+    if config.placeholders and texts[state.reference]:
+        original = texts[state.reference]
+        for place, text in enumerate(texts):
+            if text and place != state.reference and (why := difference(original, text)):
+                yield place, "placeholders", why
     if config.length_ratio:
         yield from (
             (place, "length_ratio", why) for place, why in out_of_proportion(texts, state.reference, config.largest_ratio)

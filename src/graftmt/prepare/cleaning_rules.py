@@ -9,8 +9,8 @@ from typing import Any, get_args
 from graftmt.errors import ConfigError, nearest
 from graftmt.prepare.repairs import Normalisation
 
-REPAIRS = ("encoding", "control_characters", "normalisation", "whitespace")
-DROPS = ("invalid", "empty", "too_long", "copies", "length_ratio", "scripts", "language_id", "duplicates")
+REPAIRS = ("encoding", "control_characters", "markup", "normalisation", "whitespace")
+DROPS = ("invalid", "empty", "too_long", "copies", "placeholders", "length_ratio", "scripts", "language_id", "duplicates")
 RULES = (*REPAIRS, *DROPS)
 """In the order in which they apply; a text is dropped by the first rule that finds something."""
 ALONE = "alone"
@@ -25,6 +25,8 @@ class CleaningConfig:
     """Repair: texts in UTF-8 that were read as Latin-1 or Windows-1252 on the way."""
     control_characters: bool = True
     """Repair: control characters, soft hyphens, byte order marks and code points that are no characters are taken out."""
+    markup: bool = True
+    """Repair: HTML tags are taken out, and entities become the characters they stand for."""
     normalisation: Normalisation = "NFC"
     """Repair: none, NFC, or NFKC; placeholders and numbers stay as they are."""
     whitespace: bool = True
@@ -39,6 +41,8 @@ class CleaningConfig:
     longest_words: int = 200
     copies: bool = True
     """Drop texts with letters that are the same as the reference's, but for case."""
+    placeholders: bool = True
+    """Drop texts that have other placeholders (%s, {name}) or web addresses than the reference's."""
     length_ratio: bool = True
     """Drop texts that are too long or too short: of two, compared with each other, of more, with the line's median."""
     largest_ratio: float = 3.0

@@ -97,6 +97,16 @@ def with_plain_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
+_WHITE = re.compile(r"[^\S\xa0\x85]+")
+
+
+def one_line(text: str) -> str:
+    """The text with plain spaces, but for what may be mended later: in `Ã` + no-break space, a misread `à`, it is no space."""
+    if ("\xa0" in text or "\x85" in text) and with_right_encoding(text) != text:
+        return _WHITE.sub(" ", text).strip(" ")
+    return " ".join(text.split())
+
+
 def prose(text: str) -> str:
     """The text without what is not in any language."""
     return PLACEHOLDER.sub(" ", text)

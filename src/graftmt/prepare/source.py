@@ -14,9 +14,12 @@ from typing import Any, TypeAlias
 
 from graftmt.errors import ConfigError, DataError
 from graftmt.files import atomic_folder, write_json
+from graftmt.prepare.repairs import one_line
 from graftmt.text.languages import check_language_names
 
 Line: TypeAlias = tuple[str, ...]
+ORIGIN = "source"
+"""SPLIT.source.txt says where each line came from, and is no language; corpus folders have it where a source gives it."""
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
@@ -31,6 +34,18 @@ class Source:
 
     def __iter__(self) -> Iterator[Line]:
         return self.read()
+
+
+def spread_lines(source: Source, most: int) -> list[Line]:
+    """At most so many lines, evenly spread over the whole source, which is read once; all where it has no more."""
+    kept: list[Line] = []
+    step = 1
+    for number, line in enumerate(source):
+        if number % step == 0:
+            kept.append(line)
+            if len(kept) > most:
+                kept, step = kept[::2], 2 * step
+    return kept
 
 
 def write_corpus(
@@ -61,10 +76,10 @@ def write_corpus(
                 for line in source:
                     counts[split] += 1
                     for file, text in zip(files, line, strict=True):
-                        file.write(" ".join(text.split()) + "\n")
+                        file.write(one_line(text) + "\n")
             if not counts[split]:
                 raise DataError(f"{source.name} has no lines for the split {split!r}; nothing was written.")
-        languages = {split: list(source.languages) for split, source in splits.items()}
+        languages = {split: [name for name in source.languages if name != ORIGIN] for split, source in splits.items()}
         write_json(temporary / "corpus.json", {"lines": counts, "languages": languages, **(facts or {})})
         if report is not None:
             write_json(temporary / "report.json", report())

@@ -67,6 +67,7 @@ def assert_same_translations(found: Any, lines: list[str]) -> None:
             input_ids=source,
             attention_mask=(source != codec.source_padding_id).long(),
             decoder_input_ids=torch.tensor([prefix] * len(lines)),
+            decoder_start_token_id=prefix[0],  # or another one is put before the prefix
             num_beams=5,
             early_stopping=True,
             max_new_tokens=24,
@@ -81,8 +82,8 @@ def assert_same_translations(found: Any, lines: list[str]) -> None:
     text = codec.target_tokenizer(found.theirs.target)
     expected = [" ".join(text.decode(row[len(prefix) :]).split()) for row in theirs.tolist()]
     assert translated == expected
-    assert sum(map(bool, expected)) > len(lines) // 2
-    assert len(set(expected)) > len(lines) // 4
+    assert sum(map(bool, expected)) > len(lines) // 4
+    assert len(set(expected)) > len(lines) // 8
 
 
 @pytest.mark.parametrize("name", MODELS)

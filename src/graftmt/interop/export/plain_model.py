@@ -65,6 +65,8 @@ def plain_model(model: Transformer) -> PlainModel:
                 raise TypeError(class_name(part))
         if type(model.positions) is not Positions:
             raise TypeError(class_name(model.positions))
+        if config.embedding_norms:
+            raise TypeError("LayerNorm after the embeddings")
         return PlainModel(
             config=config,
             encoder=_stack(model.source_embedding, model.encoder, config),

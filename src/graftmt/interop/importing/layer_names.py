@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from graftmt.interop.importing.family import Names
+from graftmt.interop.importing.settings import Settings
 from graftmt.interop.importing.weights import Weights
 from graftmt.model import ModelConfig, parameter_shapes
 
@@ -59,3 +61,34 @@ def matrix_names(config: ModelConfig, weights: Weights) -> Names:
         return {"source_embedding.weight": (source,), "target_embedding.weight": (target, OUTPUT), **bias}
     matrices = {"source_embedding.weight": source, "target_embedding.weight": target, "projection.weight": OUTPUT}
     return {**{ours: (theirs,) for ours, theirs in matrices.items()}, **bias}
+
+
+def position_names(prefix: str) -> Names:
+    """Learned positions of both sides."""
+    return {
+        "positions.weight": (f"{prefix}encoder.embed_positions.weight",),
+        "target_positions.weight": (f"{prefix}decoder.embed_positions.weight",),
+    }
+
+
+def embedding_norm_names(prefix: str) -> Names:
+    """The norms after the embeddings."""
+    sides = {"source_norm": "encoder", "target_norm": "decoder"}
+    return {
+        f"{ours}.{leaf}": (f"{prefix}{stack}.layernorm_embedding.{leaf}",)
+        for ours, stack in sides.items()
+        for leaf in ("weight", "bias")
+    }
+
+
+def stacks(config: Settings) -> dict[str, Any]:
+    """Width, heads and depth, which all configurations of transformers name alike."""
+    return {
+        "model_dim": config.whole("d_model", 1024),
+        "ffn_dim": config.whole("encoder_ffn_dim", 4096),
+        "decoder_ffn_dim": config.whole("decoder_ffn_dim", 4096),
+        "heads": config.whole("encoder_attention_heads", 16),
+        "decoder_heads": config.whole("decoder_attention_heads", 16),
+        "encoder_layers": config.whole("encoder_layers", 12),
+        "decoder_layers": config.whole("decoder_layers", 12),
+    }

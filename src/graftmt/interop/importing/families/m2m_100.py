@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftmt.interop.importing.family import Family, ForeignFolder, Names
-from graftmt.interop.importing.layer_names import layer_names, matrix_names
+from graftmt.interop.importing.layer_names import layer_names, matrix_names, stacks
 from graftmt.interop.importing.weights import Weights
 from graftmt.model import ModelConfig
 from graftmt.text import BaseText
@@ -18,13 +18,7 @@ class M2M100Layout(Family):
     def architecture(self, folder: ForeignFolder, weights: Weights) -> ModelConfig:
         config = folder.config
         return ModelConfig(
-            model_dim=config.whole("d_model", 1024),
-            ffn_dim=config.whole("encoder_ffn_dim", 4096),
-            decoder_ffn_dim=config.whole("decoder_ffn_dim", 4096),
-            heads=config.whole("encoder_attention_heads", 16),
-            decoder_heads=config.whole("decoder_attention_heads", 16),
-            encoder_layers=config.whole("encoder_layers", 12),
-            decoder_layers=config.whole("decoder_layers", 12),
+            **stacks(config),
             norm="pre",
             activation=config.activation("activation_function", "relu"),
             embeddings="tied" if config.flag("tie_word_embeddings", True) else "separate",
