@@ -259,4 +259,4 @@ def _margin_of(evidence: Evidence, language: str, sample: _Sample) -> float:
     seem_right = leads[leads <= SURELY_OTHER]
     if len(seem_right) < FEWEST_TEXTS:
         return LARGEST_MARGIN
-    return float(np.clip(np.quantile(seem_right, 1 - TOLERATED_LOSS)), 0.0, LARGEST_MARGIN))
+    return float(np.clip(np.quantile(seem_right, 1 - TOLERATED_LOSS), 0.0, LARGEST_MARGIN))
