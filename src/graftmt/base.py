@@ -391,7 +391,7 @@ def model_card(document: Mapping[str, Any]) -> str:
         f"| width | {shape['model_dim']}, FFN {shape['ffn_dim']}, {shape['heads']} heads |",
     ]
     facts |= {key: value for key, value in document["card"].items() if isinstance(value, str | int | float)}
-    lines += [f"| {key} | {_in_table(value)} |" for key, value in facts.items() if value is not None]
+    lines += [f"| {key} | {in_table(value)} |" for key, value in facts.items() if value is not None]
     lines += ["", "Translate with it: `graftmt translate --base FOLDER --source XX --target YY < input > output`.", ""]
     return "\n".join(lines)
 
@@ -402,6 +402,6 @@ def licence_front_matter(origin: Mapping[str, str]) -> list[str]:
     return ["---", f"license: {json.dumps(licence, ensure_ascii=False)}", "---", ""] if licence else []
 
 
-def _in_table(value: object) -> str:
+def in_table(value: object) -> str:
     """A fact that came from anyone's file, in a cell of a table."""
     return " ".join(str(value).split()).replace("|", "\\|")
