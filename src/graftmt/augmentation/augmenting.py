@@ -25,12 +25,14 @@ from graftmt.base import Base, choose_device, read_base_document
 from graftmt.data import Corpus
 from graftmt.data.corpus import check_equal_lengths, find_files
 from graftmt.data.training_text import in_order, open_split
+from graftmt.engines import Engine as SearchEngine
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable
 from graftmt.progress import pace, progress, say
 from graftmt.reading import open_regular
+from graftmt.text.aliases import english_in
 from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
@@ -69,6 +71,9 @@ class AugmentOptions:
     device: str = "auto"
     dtype: str = "fp32"
     engine: Engine = LOCAL
+    """Who does the work: this process, or a cluster."""
+    search: SearchEngine | None = None
+    """What searches for translations, where it is not graftmt itself."""
     minutes: float | None = None
     """After so many, what is translated is kept and `Stopped` is raised."""
     fresh: bool = False
@@ -120,7 +125,13 @@ def augment(
     known = (*options.new, *base_languages)
     splits = open_splits(options.train, options.new, known) if splits is None else splits
     pivot, languages = choose_languages(options, splits["train"], base_languages)
-    teacher = Teacher(base=options.teacher or options.base, packs=options.packs, device=options.device, dtype=options.dtype)
+    teacher = Teacher(
+        base=options.teacher or options.base,
+        packs=options.packs,
+        device=options.device,
+        dtype=options.dtype,
+        search=options.search,
+    )
     if spec.back_translated:
         teacher.check(pivot, languages)
     begun = describe_work(options, spec, splits["train"], pivot, languages, teacher)
@@ -232,7 +243,7 @@ def choose_languages(options: AugmentOptions, train: Corpus, base_languages: Seq
         if language in base_languages:
             raise LanguageError(f"{language} is already one of the base's languages ({', '.join(base_languages)}).")
     partners = [language for language in train.languages if language in base_languages]
-    pivot = options.pivot or ("en" if "en" in partners else partners[0] if len(partners) == 1 else "")
+    pivot = options.pivot or english_in(partners) or (partners[0] if len(partners) == 1 else "")
     if not pivot:
         raise LanguageError(
             f"the text in {train.folder} has {', '.join(partners) or 'none'} of the base's languages; say with --pivot which "
