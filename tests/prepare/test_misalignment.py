@@ -96,8 +96,8 @@ def test_the_parts_of_a_huge_text_are_told_as_one(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_stretch_that_is_short_is_told_but_does_not_spoil_all() -> None:
-    ours, english = (side * 10 for side in names("fr"))
-    result = found(ours, english[:500] + english[501:701] + ["nothing"] + english[701:], "fr")
+    ours, english = (side * 4 for side in names("fr"))
+    result = found(ours, english[:500] + english[501:611] + ["nothing"] + english[611:], "fr")
     assert result.kind == "shifted" and 0 < result.share < 0.02 and not result.is_bad
 
 
