@@ -25,9 +25,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from training import made_up_corpus  # the neighbour's corpus
 
 from graftmt import __version__
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.configuration import from_mapping
 from graftmt.data import BatchMaker, Corpus
+from graftmt.devices import choose_device
 from graftmt.evaluation import plot_curves
 from graftmt.model import dropout, packed_kernels, transformer
 from graftmt.training import PackConfig, TrainConfig, fused_loss, stages, train_base, train_pack

@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import graftmt.base
-from graftmt.base import FORMAT, Base, choose_device, read_base_document
+from graftmt.base import FORMAT, Base, read_base_document
+from graftmt.devices import choose_device
 from graftmt.errors import CheckpointError, ConfigError, DataError, GraftError
 from graftmt.model import ModelConfig
 from graftmt.text import Tokenizer

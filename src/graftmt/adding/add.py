@@ -20,7 +20,8 @@ from graftmt.adding.result import AddResult
 from graftmt.adding.settings import make_config
 from graftmt.adding.text_check import TextCheck
 from graftmt.adding.verdict import Verdict, judge, no_verdict
-from graftmt.base import Base, choose_device, world_size
+from graftmt.base import Base
+from graftmt.devices import choose_device, world_size
 from graftmt.files import write_json
 from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.progress import say, silence

@@ -11,8 +11,9 @@ from graftmt.adding.add_options import AddOptions
 from graftmt.adding.defaults import FEWEST_LINES, default_recipe, most_lines, pairs_for_a_line
 from graftmt.adding.pack_text import AddCorpus, Check, open_add_corpus
 from graftmt.augmentation import Spec
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.decoding import SearchOptions
+from graftmt.devices import choose_device
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack, read_pack_document
 from graftmt.packs.archive import ARCHIVE

@@ -14,8 +14,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.decoding import SearchOptions, batch_tokens_for
+from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
 from graftmt.server import jobs_api, libretranslate, own_api, page_routes
 from graftmt.server.clients import Clients

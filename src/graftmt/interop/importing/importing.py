@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
-from graftmt.base import DTYPES, Base, Origin, build_model, check_base_place
+from graftmt.base import Base, build_model, check_base_place
+from graftmt.base_card import Origin
+from graftmt.devices import DTYPES
 from graftmt.errors import CheckpointError, DataError
 from graftmt.files import parse_json
 from graftmt.interop.importing.conversion import check_weights, read_parameters, size_of, stored_dtype
