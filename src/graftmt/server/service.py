@@ -15,7 +15,7 @@ from graftmt.server.catalog import Catalog
 from graftmt.server.detection import Detector, Guess
 from graftmt.server.engine import Engine
 from graftmt.server.formats import TextFormat, format_named
-from graftmt.server.placeholders import around, kept, spliced
+from graftmt.server.protected_spans import around, kept, spliced
 from graftmt.server.refusals import Refused, bad_request
 from graftmt.server.sentences import Segment, joined, segments
 from graftmt.server.shelf import Shelf

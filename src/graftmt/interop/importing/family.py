@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from graftmt.interop.importing.settings import Settings
+from graftmt.interop.importing.foreign_settings import Settings
 from graftmt.interop.importing.weights import Weights, find_weights
 from graftmt.model import ModelConfig
 from graftmt.text import BaseText

@@ -14,12 +14,12 @@ from graftmt.base_card import Origin
 from graftmt.devices import DTYPES
 from graftmt.errors import CheckpointError, DataError
 from graftmt.files import parse_json
-from graftmt.interop.importing.conversion import check_weights, read_parameters, size_of, stored_dtype
 from graftmt.interop.importing.family import Family, ForeignFolder, Names
+from graftmt.interop.importing.family_registry import family_of
 from graftmt.interop.importing.import_options import ImportOptions
 from graftmt.interop.importing.origin import licence_in
-from graftmt.interop.importing.registry import family_of
 from graftmt.interop.importing.sources import Found, find_source
+from graftmt.interop.importing.weight_conversion import check_weights, read_parameters, size_of, stored_dtype
 from graftmt.interop.importing.weights import Shape, Weights
 from graftmt.model import ModelConfig, Transformer, load_tensors, parameter_shapes
 from graftmt.progress import progress
