@@ -32,6 +32,7 @@ LAYERS = (
     {"text", "model", "evaluation", "tensor_files", "devices", "base_card"},
     {"base"},
     {"data", "packs", "decoding"},
+    {"engines"},
     {"translation_requests"},
     {"training", "translator", "prepare"},
     {"augmentation", "assessment", "bulk", "interop", "server", "sharing"},

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from graftmt.data.corpus import LONGEST_LINE
+from graftmt.decoding import SearchOptions
+from graftmt.engines import NativeSearcher, Searcher
 from graftmt.errors import DataError, LanguageError
 from graftmt.packs import Composition
 from graftmt.text import Codec
@@ -21,6 +23,10 @@ LONGEST_BYTES = 4 * LONGEST_LINE
 
 
 BYTES_TOO_MANY = f"more than {LONGEST_BYTES:,} bytes"
+
+
+OnBatch = Callable[[int], None]
+"""Hears how many lines are done."""
 
 
 class LongLine(DataError):
@@ -77,6 +83,37 @@ def encoded_line(model: Composition, request: Request, index: int) -> list[int]:
         size = f"{len(request.line):,} characters ({len(tokens):,} tokens)"
         raise LongLine(index, f"{size}; at most {most:,} tokens can be translated as one")
     return tokens
+
+
+def translate_encoded(
+    model: Composition,
+    requests: Sequence[Request],
+    encoded: Sequence[Sequence[int]],
+    options: SearchOptions,
+    on_batch: OnBatch | None = None,
+    *,
+    searcher: Searcher | None = None,
+) -> list[list[Translation]]:
+    """The best translations of requests that share a composition, from their tokens; their directions may differ.
+
+    Without a `searcher` the composition's model searches as it is.
+    """
+    searcher = searcher or NativeSearcher.of(model)
+    results = [[Translation("", 0.0, True)] for _ in requests]
+    codec, rows = model.codec, [row for row, tokens in enumerate(encoded) if tokens]
+    found = searcher.search(
+        [source_rows(codec, requests[row], encoded[row]) for row in rows],
+        [codec.decoder_prefix(requests[row].target) for row in rows],
+        options,
+        on_batch,
+    )
+    for row, hypotheses in zip(rows, found, strict=True):
+        decode = codec.target_tokenizer(requests[row].target).decode
+        # Bytes can spell any character, also a line break: whitespace is normalised so that a line stays a line.
+        results[row] = [
+            Translation(" ".join(decode(h.tokens).split()), h.score, h.finished, len(h.tokens) + h.finished) for h in hypotheses
+        ]
+    return results
 
 
 def source_rows(codec: Codec, request: Request, tokens: Sequence[int]) -> list[int]:

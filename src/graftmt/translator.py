@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -11,24 +11,27 @@ from typing import overload
 
 from graftmt.base import Base
 from graftmt.data import Direction
-from graftmt.decoding import SearchOptions, search_all
-from graftmt.errors import DataError, LanguageError, nearest
+from graftmt.decoding import SearchOptions
+from graftmt.engines import Engine, NativeEngine, Searcher
+from graftmt.errors import DataError, LanguageError
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
 from graftmt.packs.composition import check_fits
 from graftmt.text import languages_of
+from graftmt.text.aliases import find_language, nearest_language
 from graftmt.translation_requests import (
     LongLine,
+    OnBatch,
     Request,
     Translation,
     check_codes,
     check_line,
     encoded_line,
     shown,
-    source_rows,
+    translate_encoded,
 )
 
-OnBatch = Callable[[int], None]
-"""Hears how many lines are done."""
+INT8 = "int8"
+"""The precision in which the large matrices of a model are int8, and all else fp32."""
 
 
 class Translator:
@@ -41,7 +44,8 @@ class Translator:
 
     Packs come as a list, or as a mapping of names where several are for one language and side; a request then says which.
     One translator may be used from many threads. `fold=False` keeps low-rank updates and parallel adapters apart from the
-    weights they change: somewhat slower, but all packs then share the base's memory.
+    weights they change: somewhat slower, but all packs then share the base's memory. `dtype="int8"` is for CPUs: large matrices
+    are int8, made once for the base and shared by all packs. `engine` is what searches: graftmt itself unless one is given.
     """
 
     def __init__(
@@ -52,9 +56,14 @@ class Translator:
         device: str = "cpu",
         dtype: str = "fp32",
         fold: bool = True,
+        engine: Engine | None = None,
     ) -> None:
         self.fold = fold
-        self.base = base if isinstance(base, Base) else Base.load(base, device=device, dtype=dtype)
+        int8 = dtype == INT8
+        self.base = base if isinstance(base, Base) else Base.load(base, device=device, dtype="fp32" if int8 else dtype)
+        weight = self.base.model.source_embedding.weight
+        self.engine = NativeEngine(weight.dtype, weight.device, int8=int8) if engine is None else engine
+        self._searchers: dict[int, Searcher] = {}
         self.packs: dict[str, Pack] = {}
         self._compositions: dict[tuple[str | bool | None, ...], Composition] = {}
         self._lock = threading.Lock()
@@ -115,11 +124,24 @@ class Translator:
         added = (language for pack in self.packs.values() if pack.side == side for language in pack.languages)
         return tuple(dict.fromkeys((*languages_of(self.base.tokenizer, side), *added)))
 
+    def code(self, name: str, side: Side) -> str:
+        """The code of a language that may have another name, as eng for `eng_Latn`; an unknown name stays as it is."""
+        if name in self.languages:
+            return name
+        return find_language(name, self._languages(side), of="this base and its packs") or name
+
+    def _with_codes(self, request: Request) -> Request:
+        source, target, pivot = self.code(request.source, "source"), self.code(request.target, "target"), request.pivot
+        if (source, target) == (request.source, request.target) and (pivot is None or pivot in self.languages):
+            return request
+        return request._replace(source=source, target=target, pivot=None if pivot is None else self.code(pivot, "target"))
+
     def composition(
         self, source: str, target: str, *, source_pack: str | None = None, target_pack: str | None = None
     ) -> Composition:
         """The model for a direction; every translator has one of each, made when it is first needed."""
         check_codes(source=source, target=target)
+        source, target = self.code(source, "source"), self.code(target, "target")
         if source == target:
             raise LanguageError(f"source and target are both {source!r}; there is nothing to translate.")
         names = self._pack_for(source, "source", source_pack), self._pack_for(target, "target", target_pack)
@@ -134,6 +156,14 @@ class Translator:
                 packs = [None if pack is None else pack.for_partner(other, config) for pack, other in found]
                 self._compositions[key] = compose(self.base, source=packs[0], target=packs[1], fold=self.fold)
             return self._compositions[key]
+
+    def searcher(self, composition: Composition) -> Searcher:
+        """What the engine makes of a composition of this translator, once."""
+        with self._lock:
+            found = self._searchers.get(id(composition))
+            if found is None:
+                found = self._searchers[id(composition)] = self.engine.searcher(composition, self.base.fingerprint)
+            return found
 
     def _pack_for(self, language: str, side: Side, chosen: str | None) -> str | None:
         """The name of the pack that reads or writes a language; none is needed for the base's own."""
@@ -164,8 +194,8 @@ class Translator:
         installed = ", ".join(dict.fromkeys(own for pack in self.packs.values() for own in pack.languages)) or "none"
         raise LanguageError(
             f"language {language!r} is neither in the base ({', '.join(self.base.languages)}) nor in a pack here (installed: "
-            f"{installed}){nearest(language, self.languages) or ';'} if you have a pack for it, give it with --packs PACK; "
-            f"otherwise make one with `graftmt add {language}`."
+            f"{installed}){nearest_language(language, self.languages) or ';'} if you have a pack for it, give it with --packs "
+            f"PACK; otherwise make one with `graftmt add {language}`."
         )
 
     @overload
@@ -235,6 +265,8 @@ class Translator:
     ) -> None:
         """Both languages must be known on their side; with a pivot, so must it be on both."""
         check_codes(source=source, target=target, **({} if pivot is None else {"pivot": pivot}))
+        source, target = self.code(source, "source"), self.code(target, "target")
+        pivot = None if pivot is None else self.code(pivot, "target")
         if pivot is None or pivot in (source, target):
             self.composition(source, target, source_pack=source_pack, target_pack=target_pack)
         else:
@@ -249,6 +281,7 @@ class Translator:
         A request with a pivot takes two hops, each translated in batches together with all others.
         """
         options = options or SearchOptions()
+        requests = [self._with_codes(request) for request in requests]
         for index, request in enumerate(requests):
             check_line(request.line, index)
         hops = [request.pivot is not None and request.pivot not in (request.source, request.target) for request in requests]
@@ -284,37 +317,15 @@ class Translator:
                 if on_batch is not None:
                     on_batch(before + number)
 
-            found = translate_encoded(model, [requests[row] for row in rows], [encoded[row] for row in rows], options, hear)
+            found = translate_encoded(
+                model,
+                [requests[row] for row in rows],
+                [encoded[row] for row in rows],
+                options,
+                hear,
+                searcher=self.searcher(model),
+            )
             for row, translations in zip(rows, found, strict=True):
                 results[row] = translations
             done += sum(bool(encoded[row]) for row in rows)
         return results
-
-
-def translate_encoded(
-    model: Composition,
-    requests: Sequence[Request],
-    encoded: Sequence[Sequence[int]],
-    options: SearchOptions,
-    on_batch: OnBatch | None = None,
-) -> list[list[Translation]]:
-    """The best translations of requests that share a composition, from their tokens; their directions may differ."""
-    results = [[Translation("", 0.0, True)] for _ in requests]
-    codec, rows = model.codec, [row for row, tokens in enumerate(encoded) if tokens]
-    found = search_all(
-        model.model,
-        [source_rows(codec, requests[row], encoded[row]) for row in rows],
-        [codec.decoder_prefix(requests[row].target) for row in rows],
-        options,
-        end=codec.end_id,
-        forbidden=codec.forbidden,
-        on_batch=on_batch,
-        keep=True,
-    )
-    for row, hypotheses in zip(rows, found, strict=True):
-        decode = codec.target_tokenizer(requests[row].target).decode
-        # Bytes can spell any character, also a line break: whitespace is normalised so that a line stays a line.
-        results[row] = [
-            Translation(" ".join(decode(h.tokens).split()), h.score, h.finished, len(h.tokens) + h.finished) for h in hypotheses
-        ]
-    return results

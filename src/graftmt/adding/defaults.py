@@ -8,6 +8,7 @@ from graftmt.adding.examination import Examination
 from graftmt.base import Base
 from graftmt.packs import Recipe, Side
 from graftmt.packs.components.language_code import has_choice
+from graftmt.text.aliases import english_in
 
 EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
 """Passes over the text. Embeddings that only read settle soon; a decoder's layer learns longer."""
@@ -36,7 +37,7 @@ def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None
         recipe = "embed" + " + enc-first-layer" * augmented + " + init:alignment"
     if "en" not in base.languages and has_choice(side, base.tokenizer.layout.placement(side)):
         known = [name for name in partners or () if name in base.languages] or base.languages
-        recipe = f"{recipe} + code:learned:{known[0]}"
+        recipe = f"{recipe} + code:learned:{english_in(base.languages) or known[0]}"
     return Recipe.parse(recipe)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graftmt.augmentation.engines import LOCAL, Engine
+from graftmt.engines import Engine as SearchEngine
 from graftmt.errors import ConfigError, LanguageError
 from graftmt.text.languages import check_language_names
 
@@ -41,6 +42,9 @@ class AugmentOptions:
     device: str = "auto"
     dtype: str = "fp32"
     engine: Engine = LOCAL
+    """Who does the work: this process, or a cluster."""
+    search: SearchEngine | None = None
+    """What searches for translations, where it is not graftmt itself."""
     minutes: float | None = None
     """After so many, what is translated is kept and `Stopped` is raised."""
     fresh: bool = False

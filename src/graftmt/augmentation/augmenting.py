@@ -33,6 +33,7 @@ from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable
 from graftmt.progress import pace, progress, say
 from graftmt.reading import open_regular
+from graftmt.text.aliases import english_in
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
 
@@ -75,7 +76,13 @@ def augment(
     known = (*options.new, *base_languages)
     splits = open_splits(options.train, options.new, known) if splits is None else splits
     pivot, languages = choose_languages(options, splits["train"], base_languages)
-    teacher = Teacher(base=options.teacher or options.base, packs=options.packs, device=options.device, dtype=options.dtype)
+    teacher = Teacher(
+        base=options.teacher or options.base,
+        packs=options.packs,
+        device=options.device,
+        dtype=options.dtype,
+        search=options.search,
+    )
     if spec.back_translated:
         teacher.check(pivot, languages)
     begun = describe_work(options, spec, splits["train"], pivot, languages, teacher)
@@ -187,7 +194,7 @@ def choose_languages(options: AugmentOptions, train: Corpus, base_languages: Seq
         if language in base_languages:
             raise LanguageError(f"{language} is already one of the base's languages ({', '.join(base_languages)}).")
     partners = [language for language in train.languages if language in base_languages]
-    pivot = options.pivot or ("en" if "en" in partners else partners[0] if len(partners) == 1 else "")
+    pivot = options.pivot or english_in(partners) or (partners[0] if len(partners) == 1 else "")
     if not pivot:
         raise LanguageError(
             f"the text in {train.folder} has {', '.join(partners) or 'none'} of the base's languages; say with --pivot which "
