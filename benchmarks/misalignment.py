@@ -16,6 +16,7 @@ import argparse
 import json
 import random
 import statistics
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -98,7 +99,7 @@ def measure(texts: dict[str, Pairs], kind: str, size: int, tries: int, seed: int
             distances += [abs(found.stretches[0].first - change[1])] if kind == "shifted" else []
         else:
             missed[f"{language}: {found.kind}"] += 1
-    return {
+    row = {
         "size": size,
         "kind": kind,
         "tries": tries,
@@ -107,6 +108,8 @@ def measure(texts: dict[str, Pairs], kind: str, size: int, tries: int, seed: int
         "median_lines_from_the_place": statistics.median(distances) if distances else None,
         "median_processor_seconds": round(statistics.median(seconds), 2),
     }
+    print(row, file=sys.stderr, flush=True)
+    return row
 
 
 def drawn(texts: dict[str, Pairs], kind: str, size: int, tries: int, seed: int) -> Iterator[tuple[str, Pairs, tuple[int, int]]]:

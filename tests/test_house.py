@@ -20,7 +20,7 @@ ONE_PER_COMMAND = ("cli",)
 
 STILL_LONG = {
     *("cli/augment.py", "cli/evaluate.py", "cli/prepare_align.py", "cli/prepare_clean.py", "cli/pull.py", "cli/retrain.py"),
-    *("cli/translate.py", "training/pack_preparation.py", "training/stages.py", "augmentation/augmenting.py", "base.py"),
+    *("cli/translate.py", "augmentation/augmenting.py", "base.py"),
     *("cli/prepare_read.py", "prepare/readers/archives.py", "prepare/through_english.py", "training/run_configuration.py"),
     "translator.py",
 }

@@ -27,6 +27,7 @@ LAYERS = (
         "options",
         "reading",
         "known_files",
+        "mistaken",
     },
     {"text", "model", "evaluation", "tensor_files"},
     {"base"},

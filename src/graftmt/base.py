@@ -23,6 +23,7 @@ from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
 from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.known_files import is_known, remember
+from graftmt.mistaken import instead_of_base
 from graftmt.model import ModelConfig, Transformer, architecture_document, load_tensors, parameter_shapes
 from graftmt.places import BASE, check_place
 from graftmt.tensor_files import hash_tensors, open_tensors, write_tensors
@@ -247,8 +248,12 @@ def check_base_place(folder: Path) -> None:
 
 def read_base_document(folder: Path) -> dict[str, Any]:
     """base.json, checked: the right kind, a format this version can read, every field of its type."""
+    if not (folder / DOCUMENT).is_file() and (mistaken := instead_of_base(folder)):
+        raise GraftError(f"there is no base folder {folder}: {mistaken}")
     if not folder.is_dir():
-        raise GraftError(f"there is no base folder {folder}; make one with `graftmt train` or `graftmt demo`.")
+        raise GraftError(
+            f"there is no base folder {folder}; make one with `graftmt import`, `graftmt train` or `graftmt demo`."
+        )
     document = read_document(folder / DOCUMENT, "the base")
     _check_document(document, folder)
     return document
@@ -386,7 +391,7 @@ def model_card(document: Mapping[str, Any]) -> str:
         f"| width | {shape['model_dim']}, FFN {shape['ffn_dim']}, {shape['heads']} heads |",
     ]
     facts |= {key: value for key, value in document["card"].items() if isinstance(value, str | int | float)}
-    lines += [f"| {key} | {_in_table(value)} |" for key, value in facts.items() if value is not None]
+    lines += [f"| {key} | {in_table(value)} |" for key, value in facts.items() if value is not None]
     lines += ["", "Translate with it: `graftmt translate --base FOLDER --source XX --target YY < input > output`.", ""]
     return "\n".join(lines)
 
@@ -397,6 +402,6 @@ def licence_front_matter(origin: Mapping[str, str]) -> list[str]:
     return ["---", f"license: {json.dumps(licence, ensure_ascii=False)}", "---", ""] if licence else []
 
 
-def _in_table(value: object) -> str:
+def in_table(value: object) -> str:
     """A fact that came from anyone's file, in a cell of a table."""
     return " ".join(str(value).split()).replace("|", "\\|")

@@ -8,7 +8,9 @@ nothing until they ask for it (`logging.basicConfig(level=logging.INFO)`). The c
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -50,7 +52,20 @@ def say(text: str) -> None:
 def announce(text: str) -> None:
     """A line on standard error, whoever listens: errors, and how a command ended. A closed standard error stops no work."""
     with suppress(OSError):
-        print(printable(text), file=sys.stderr, flush=True)
+        print(wrapped(printable(text)) if sys.stderr.isatty() else printable(text), file=sys.stderr, flush=True)
+
+
+def wrapped(text: str) -> str:
+    """Broken between words for the terminal; what is indented stays so."""
+    width = shutil.get_terminal_size().columns
+    lines = []
+    for line in text.split("\n"):
+        margin = " " * (len(line) - len(line.lstrip()))
+        broken = textwrap.wrap(
+            line, width, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+        )
+        lines += broken if len(line) > width else [line]
+    return "\n".join(lines)
 
 
 @contextmanager
@@ -123,28 +138,33 @@ class SilentProgress:
         pass
 
 
+WIDE = 100
+"""Columns of a terminal from which on there is room for a bar."""
+
+
 class BarProgress:
-    """A rich bar with rate, elapsed and remaining time."""
+    """A line that says what, how far, what is worth knowing now, and the time that is left; 80 columns are enough."""
 
     def __init__(self, title: str, total: int) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
+        console = Console(stderr=True)
         self.bar = RichProgress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            *([BarColumn(bar_width=16)] if console.width >= WIDE else []),  # on a narrow terminal figures say more
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}", markup=False),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
             transient=True,
         )
         self.task = self.bar.add_task(printable(title), total=total or None, note="")
 
     def update(self, done: int, note: str = "") -> None:
-        self.bar.update(self.task, completed=done, note=printable(note))
+        said = note.rpartition(", ")[0] if note.endswith(" left") else note  # the bar has a time of its own
+        self.bar.update(self.task, completed=done, note=printable(said))
 
     def message(self, text: str) -> None:
         self.bar.console.print(printable(text), highlight=False, markup=False)

@@ -206,7 +206,8 @@ class Translator:
         installed = ", ".join(dict.fromkeys(own for pack in self.packs.values() for own in pack.languages)) or "none"
         raise LanguageError(
             f"language {language!r} is neither in the base ({', '.join(self.base.languages)}) nor in a pack here (installed: "
-            f"{installed}){nearest(language, self.languages) or ';'} make one with `graftmt add {language}`."
+            f"{installed}){nearest(language, self.languages) or ';'} if you have a pack for it, give it with --packs PACK; "
+            f"otherwise make one with `graftmt add {language}`."
         )
 
     @overload

@@ -15,7 +15,8 @@ from graftmt.adding.estimate import Estimate, duration, estimate, size
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.packs import save_pack
-from graftmt.training.pack_preparation import PackJob, prepare_pack
+from graftmt.training.pack_job import PackJob
+from graftmt.training.pack_preparation import prepare_pack
 
 FOUND = Estimate(
     parameters=2_000, base_parameters=10_000, bytes=8_000_000, memory=2 * 10**9, steps=1_000, done=0, seconds=600.0

@@ -29,7 +29,7 @@ from graftmt.training.bases import prepare
 from graftmt.training.journal import read_log
 from graftmt.training.loop import Trainer
 from graftmt.training.run_configuration import SubwordConfig
-from graftmt.training.stages import run_subwords
+from graftmt.training.run_text import run_subwords
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = sorted(
@@ -118,7 +118,7 @@ def test_the_fingerprint_of_the_text_is_that_of_earlier_versions_and_reads_each_
         read.append(path.name)
         return open_regular(path)
 
-    for module in ("graftmt.data.cache", "graftmt.data.corpus", "graftmt.training.stages"):
+    for module in ("graftmt.data.cache", "graftmt.data.corpus", "graftmt.training.run_text"):
         monkeypatch.setattr(f"{module}.open_regular", counting)
     assert prepare(config).data == hashlib.sha256("".join(keys).encode()).hexdigest()
     text = [name for name in read if name.startswith("train.")]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 from graftmt.adding.add_options import AddOptions
 from graftmt.adding.defaults import FEWEST_LINES, choose_steps
@@ -25,9 +26,11 @@ from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.progress import say, silence
 from graftmt.training import train_pack
 from graftmt.training.checkpoints import way_out
+from graftmt.training.curves import draw_if_possible
 from graftmt.training.distribution import processes
 from graftmt.training.journal import OnStep, read_log
-from graftmt.training.pack_preparation import PackJob, pack_subwords, prepare_pack, resolved_recipe
+from graftmt.training.pack_job import PackJob
+from graftmt.training.pack_preparation import pack_subwords, prepare_pack, resolved_recipe
 from graftmt.training.stopping import Stopped
 
 WAY_OUT = "use another folder (--run FOLDER), or --fresh to start over; the earlier run is then kept beside the new one"
@@ -95,9 +98,11 @@ def add_language(
             write_json(folder / "plan.json", plan.to_dict())
         _train(result, started, on_step)
         if team.first:
-            judged = time.monotonic()
+            judging = time.monotonic()
             give_verdict(result)
-            result.seconds["verdict"] = time.monotonic() - judged
+            if result.config.tensorboard:
+                draw_if_possible(result.config.run)
+            result.seconds["verdict"] = time.monotonic() - judging
             phases = ", ".join(f"{phase} {seconds:,.0f} s" for phase, seconds in result.seconds.items())
             say(f"Took {time.monotonic() - started:,.0f} s: {phases}.")
         team.wait()
@@ -246,6 +251,10 @@ def give_verdict(result: AddResult) -> None:
     split = result.corpus.test or result.corpus.valid
     if result.corpus.augmentation is not None:
         pack.card["augmentation"] = result.corpus.augmentation
+
+    stated = {"licence": options.licence, "author": options.author}
+    pack.card |= {key: value for key, value in stated.items() if value is not None}
+    pack.card["trained_on"] = [Path(text.partition("=")[2] or text).name for text in options.train]
 
     def verdict_on(judged: Pack) -> Verdict | None:
         return judge(

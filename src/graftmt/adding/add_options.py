@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from graftmt.configuration import check_numbers, check_seed, one_or_more
+from graftmt.errors import ConfigError
 from graftmt.options import argument, option
 from graftmt.text.languages import check_language_names
 
 Sides = Literal["source", "target", "both"]
+
+LONGEST_FACT = 200
+"""Characters of what a card says in a line."""
 
 _TEXT, _PACK, _TRAINING, _RUN = "Text", "Pack", "Training", "Folders"
 
@@ -37,6 +41,10 @@ class AddOptions:
     """BPE merges per language (default: 4000)"""
     parent: Path | None = option("--continue", group=_PACK, default=None, metavar="PACK")
     """Train this pack further instead of a new one"""
+    licence: str | None = option("--licence", "--license", group=_PACK, default=None, metavar="NAME")
+    """Licence of the pack, such as cc-by-4.0, for its card"""
+    author: str | None = option("--author", group=_PACK, default=None, metavar="NAME")
+    """Who made the pack, for its card"""
     codes_from: Path | None = option("--codes-from", group=_PACK, default=None, metavar="PATH")
     """Model to read the code of code:proxy:nearest from"""
 
@@ -82,4 +90,8 @@ class AddOptions:
     def __post_init__(self) -> None:
         check_language_names(self.languages, "the languages to add")
         check_seed(self)
+        for name in ("licence", "author"):
+            value = getattr(self, name)
+            if value is not None and (not value.strip() or not value.isprintable() or len(value) > LONGEST_FACT):
+                raise ConfigError(f"--{name} is a line of 1 to {LONGEST_FACT} characters; got {value[:LONGEST_FACT]!r}.")
         check_numbers(self, "at least 1", one_or_more, "steps", "merges", "test_lines", "beam")

@@ -12,7 +12,7 @@ import torch
 from graftmt.data import PackedBatch
 from graftmt.training.distribution import Processes
 from graftmt.training.optimization import packed_loss, smoothed_loss
-from graftmt.training.pack_preparation import PackJob
+from graftmt.training.pack_job import PackJob
 from graftmt.training.stages import batch_maker, batch_plan, padded_where_unknown
 
 PROBES = 4

@@ -246,7 +246,7 @@ def _wrong_language_warnings(checks: Mapping[str, LanguageCheck]) -> Iterator[st
         if check.share > ANOTHER_LANGUAGE:
             yield f"{found} Is this text in {language} at all? See whether {language} was given the right file (--train)."
         else:
-            yield f"{found} Clean the text first: the paper lost 10 BLEU to unfiltered text."
+            yield f"{found} Clean the text first (graftmt prepare clean): such lines cost translation quality."
 
 
 def _is_read_as(checks: Mapping[str, LanguageCheck], language: str, other: str) -> bool:

@@ -19,8 +19,8 @@ from graftmt.places import begin_run
 from graftmt.training import PackConfig
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, as_today
 from graftmt.training.run_configuration import MAY_CHANGE
+from graftmt.training.run_folder import move_aside
 from graftmt.training.settling import settle
-from graftmt.training.stages import move_aside
 
 
 @contextmanager

@@ -32,6 +32,8 @@ class Verification:
     outputs_identical: bool
     """Texts and scores of the base's own directions are equal to the last bit."""
     lines: int
+    made_up: tuple[str, ...]
+    """Source languages whose lines were made up of the base's vocabulary, since no text was given in them."""
     directions: tuple[str, ...]
     packs: tuple[str, ...]
     pack_directions: tuple[str, ...]
@@ -81,6 +83,9 @@ def verify(
         resident_unchanged=_digest(base) == tensors,
         outputs_identical=before == after,
         lines=len(requests),
+        made_up=tuple(
+            dict.fromkeys(direction.source for direction in directions if not _given(texts or {}, direction.source, 1))
+        ),
         directions=tuple(map(str, directions)),
         packs=tuple(together.packs),
         pack_directions=tuple(used),
@@ -119,13 +124,16 @@ def _pack_requests(translator: Translator) -> Iterator[Request]:
 
 def _lines(base: Base, language: str, texts: Mapping[str, Sequence[str]], count: int) -> list[str]:
     """The first lines that there are, or made-up ones: what is compared need not make sense."""
-    given = [line for line in texts.get(language, ()) if line.strip()][:count]
-    if given:
+    if given := _given(texts, language, count):
         return given
     pieces = pieces_of(base.tokenizer.side("source"))
     step = max(1, len(pieces) // (8 * count))
     chosen = pieces[::step]
     return ["".join(chosen[8 * row : 8 * row + 8]).replace("▁", " ").strip() or "a" for row in range(count)]
+
+
+def _given(texts: Mapping[str, Sequence[str]], language: str, count: int) -> list[str]:
+    return [line for line in texts.get(language, ()) if line.strip()][:count]
 
 
 def _digest(base: Base) -> str:

@@ -26,6 +26,8 @@ def inspect(
     """
     facts = describe(folder)
     if plot is not None:
+        from graftmt.training.curves import plot_run
+
         facts["plots"] = [str(path) for path in plot_run(folder, plot)]
     if as_json:
         print(json_text(facts, indent=2))
@@ -33,12 +35,26 @@ def inspect(
     from rich.console import Console
     from rich.table import Table
 
+    if facts["kind"] == "pack":
+        facts["codes"] = codes_in_words(facts)
     table = Table(title=plain(folder), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for key, value in facts.items():
         table.add_row(plain(key), plain(readable(value)))
     Console().print(table)
+
+
+def codes_in_words(facts: dict[str, Any]) -> str:
+    """The language codes that a pack brings: those it has learned, and copies of the base's."""
+    from graftmt.packs import Recipe
+    from graftmt.packs.components.language_code import WEIGHT, code_of
+
+    learned = WEIGHT.partition(".")[0] in facts["parameters_of"]
+    own = [f"{', '.join(facts['languages'])} (learned)"] if learned else []
+    copied = [f"{', '.join(facts['codes'])} (the base's)"] if facts["codes"] else []
+    kind = str(code_of(Recipe.parse(facts["recipe"])))
+    return "; ".join([*own, *copied]) or ("none of its own" if kind.startswith("code:learned") else kind)
 
 
 def readable(value: Any) -> str:
@@ -140,32 +156,3 @@ def describe_run(folder: Path) -> dict[str, Any]:
             facts["best_step"] = state["best_step"]
         facts["last_validation"] = validations[-1] if validations else None
     return facts
-
-
-def plot_run(folder: Path, output: Path) -> list[Path]:
-    """The run's log as curves; the updates of later stages are counted on from those before."""
-    from graftmt.evaluation import plot_curves
-    from graftmt.places import FILES, check_place
-    from graftmt.training.journal import read_log
-
-    log = folder / "log.jsonl"
-    if not log.is_file():
-        raise GraftError(f"{folder} has no log.jsonl to plot; --plot takes the folder of a run (train, add).")
-    check_place(output, FILES)
-    events = read_log(log)
-    lengths: dict[int, int] = {}
-    for event in events:
-        lengths[event["stage"]] = max(lengths.get(event["stage"], 0), event["step"])
-
-    def curve(kind: str, name: str) -> list[tuple[float, float]]:
-        chosen = [event for event in events if event["event"] == kind and name in event]
-        return [(sum(lengths.get(s, 0) for s in range(e["stage"])) + e["step"], e[name]) for e in chosen]
-
-    losses = {"training": curve("train", "loss"), "validation": curve("validation", "loss")}
-    plot_curves(output / "loss.png", losses, title="Loss", x_label="update", y_label="label-smoothed loss")
-    names = sorted({name for event in events if event["event"] == "validation" for name in event if name.endswith("/chrf")})
-    if not names:
-        return [output / "loss.png"]
-    scores = {name.removesuffix("/chrf"): curve("validation", name) for name in names}
-    plot_curves(output / "chrf.png", scores, title="Validation chrF, greedy", x_label="update", y_label="chrF")
-    return [output / "loss.png", output / "chrf.png"]

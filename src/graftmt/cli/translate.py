@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import shlex
 import sys
 import threading
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ def translate(
     base: BaseFolder,
     source: Annotated[str, typer.Option("--source", "-s", help="Language of the input, such as en.")],
     target: Annotated[str, typer.Option("--target", "-t", help="Language of the output, such as fr.")],
+    text: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     packs: Packs = None,
     input_file: Annotated[
         Path | None,
@@ -112,6 +114,8 @@ def translate(
     from graftmt.prepare.segmentation import desegment as join_words
     from graftmt.translator import LongLine, Request, Translator
 
+    if text:
+        raise ConfigError(text_is_no_argument(text, base, source, target))
     check_files(input_file, output_file, fresh=fresh, skip_bad_lines=skip_bad_lines, quiet=quiet)
     device = choose_device(device)
     translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
@@ -176,6 +180,17 @@ def translate(
             answer(lines[: error.index])
             raise error.at(f"standard input, line {done + error.index + 1},") from None
         done += len(lines)
+
+
+def text_is_no_argument(text: list[str], base: Path, source: str, target: str) -> str:
+    """Text is read from standard input or a file: what to type instead."""
+    if len(text) == 1 and Path(text[0]).is_file():
+        return f"to translate the file {text[0]}: --input {shlex.quote(text[0])} --output FILE, or < {shlex.quote(text[0])}"
+    said = " ".join(text)
+    return (
+        f"{said[:60]!r} is text, which translate reads from standard input: "
+        f"echo {shlex.quote(said)} | graftmt translate -b {shlex.quote(str(base))} -s {source} -t {target}"
+    )
 
 
 def check_files(input_file: Path | None, output_file: Path | None, **only_with_them: bool) -> None:

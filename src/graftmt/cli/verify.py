@@ -47,6 +47,8 @@ def verify(
             (f"{result.lines} translations in {', '.join(result.directions)} are bit-identical", result.outputs_identical),
         ):
             tell(f"{'yes' if fine else 'NO '}  {what}")
+        if result.made_up and corpus is not None:
+            tell(f"made up, for lack of {split} text in {corpus}: the lines in {', '.join(result.made_up)}")
         tell(f"packs: {', '.join(result.packs) or 'none'}; used in between: {', '.join(result.pack_directions) or 'nothing'}")
         print("The base is unchanged, bit for bit." if result.base_unchanged else "The base has CHANGED.")
     if not result.base_unchanged:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 
 from graftmt.errors import DataError, GraftError, LanguageError, nearest
 from graftmt.files import check_regular, kind_of_path, read_json
+from graftmt.mistaken import instead_of_corpus
 from graftmt.reading import open_regular
 from graftmt.text.languages import check_language_names
 
@@ -177,6 +178,8 @@ class Corpus:
     def open(cls, folder: str | Path, split: str, languages: Sequence[str] | None = None) -> Corpus:
         """The split's files in `folder`, named `train.en`, `train.en.txt`, with .gz, .xz or .zst; all languages or these."""
         folder = Path(folder)
+        if mistaken := instead_of_corpus(folder):
+            raise DataError(f"there is no corpus folder {folder}: {mistaken}")
         if not folder.is_dir():
             raise DataError(f"there is no corpus folder {folder}; expected files such as {split}.en.txt in it.")
         found = find_files(folder, split)

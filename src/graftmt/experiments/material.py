@@ -19,7 +19,7 @@ from graftmt.experiments.addresses import short_hash
 from graftmt.experiments.job_locks import JobLocks
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.training import Stopped, SubwordConfig
-from graftmt.training.stages import run_subwords, subwords_file
+from graftmt.training.run_text import run_subwords, subwords_file
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from graftmt.errors import CheckpointError, GraftError
+from graftmt.mistaken import instead_of_pack
 from graftmt.reading import open_regular
 
 ARCHIVE = ".graftpack"
@@ -141,6 +142,8 @@ class _SmallReads(io.BufferedReader):
 def _missing(path: Path, name: str) -> GraftError:
     if not path.exists():
         return GraftError(f"there is no pack {path}; make one with `graftmt add LANG`.")
+    if mistaken := instead_of_pack(path):
+        return CheckpointError(f"{path} is not a pack: {mistaken}")
     if name == DOCUMENT and not (path / TENSORS).exists():
         inside = path / "pack"
         hint = f"did you mean {inside}?" if (inside / DOCUMENT).is_file() else "give the folder or the file of one."

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
+from graftmt.base import in_table, licence_front_matter
+from graftmt.packs.provenance import in_words
+
 
 class _ChrF(TypedDict):
     chrf: float
@@ -47,9 +50,23 @@ class SampleEntry(TypedDict):
     reference: str
 
 
+class BaseEntry(TypedDict, total=False):
+    """The base in words; its fingerprint is pack.json's own."""
+
+    name: str
+    family: str
+    revision: str
+    licence: str
+
+
 class PackCard(TypedDict, total=False):
     """What programs read of a pack's card, which is checked when the pack is read; the rest may be anything."""
 
+    made_for: BaseEntry
+    language_names: dict[str, str]
+    licence: str
+    author: str
+    trained_on: list[str]
     initialisation: dict[str, int]
     version: int
     parent: ParentEntry | None
@@ -64,9 +81,10 @@ class PackCard(TypedDict, total=False):
 def pack_card(document: Mapping[str, Any]) -> str:
     """README.md of a pack: what a person who finds it wants to know first."""
     card = document["card"]
-    languages = ", ".join(document["languages"])
+    languages = ", ".join(in_words(card, code) for code in document["languages"])
     option = f"--packs {'+'.join(document['languages'])}-{document['side']}"
     lines = [
+        *licence_front_matter(card),
         f"# A graftmt language pack: {languages} as {document['side']}",
         "",
         "It adds what a multilingual base needs to translate "
@@ -74,7 +92,8 @@ def pack_card(document: Mapping[str, Any]) -> str:
         "",
         "| | |",
         "|---|---|",
-        f"| for the base | `{document['base']}` |",
+        *_provenance_lines(card),
+        f"| fingerprint of its base | `{document['base']}` |",
         f"| fingerprint | `{document['fingerprint']}` |",
         f"| recipe | `{document['recipe']}` |",
         f"| parameters | {document['parameters']:,} ({document['dtype']}), {document['bytes'] / 1e6:.1f} MB |",
@@ -83,7 +102,8 @@ def pack_card(document: Mapping[str, Any]) -> str:
     counts = card.get("initialisation") or {}
     if counts:
         lines.append("| rows began as | " + ", ".join(f"{rule} {count:,}" for rule, count in counts.items()) + " |")
-    facts = {key: value for key, value in card.items() if isinstance(value, str | int | float)}
+    shown = ("licence", "author")
+    facts = {key: value for key, value in card.items() if isinstance(value, str | int | float) and key not in shown}
     lines += [f"| {key.replace('_', ' ')} | {f'{value:,}' if type(value) is int else value} |" for key, value in facts.items()]
     if parent := card.get("parent"):
         lines.append(f"| continues | `{parent['fingerprint']}` (version {parent.get('version', 1)}) |")
@@ -96,6 +116,18 @@ def pack_card(document: Mapping[str, Any]) -> str:
                 lines.append(f"  (reference: {sample['reference']})")
     lines += ["", f"Use it: `graftmt translate --base BASE {option} --source XX --target YY < input > output`.", ""]
     return "\n".join(lines)
+
+
+def _provenance_lines(card: Mapping[str, Any]) -> list[str]:
+    """Rows of the table on where a pack comes from; earlier versions wrote none."""
+    base, facts = card.get("made_for") or {}, []
+    if base.get("name"):
+        details = [base[key] for key in ("family", "revision") if base.get(key)]
+        facts.append(("for the base", base["name"] + (f" ({', '.join(details)})" if details else "")))
+    facts.append(("licence of the base", base.get("licence")))
+    facts += [("licence", card.get("licence")), ("author", card.get("author"))]
+    facts.append(("trained on", ", ".join(card.get("trained_on") or ())))
+    return [f"| {what} | {in_table(value)} |" for what, value in facts if value]
 
 
 def kind_of(entry: Mapping[str, Any]) -> str:

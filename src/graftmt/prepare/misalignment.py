@@ -27,7 +27,7 @@ TOLERATED = 0.02
 """The share of lines out of step up to which text is only warned of."""
 _PART = 200_000
 """Lines that are in memory at once."""
-_BLOCK, _BLOCKS, _GAP = 250, 48, 40
+_BLOCK, _BLOCKS, _GAP = 250, 24, 40
 """Of longer text, stretches of 250 lines are looked at, and where something changes what lies between."""
 _SWITCH = 16.0
 """The log-likelihood that a change of state costs, besides that of its place."""
@@ -137,10 +137,11 @@ def _stretches(first: Sequence[str], second: Sequence[str]) -> list[Stretch]:
     numbers = _looked_at(len(first))
     seen = [["" if number < 0 else lines[number] for number in numbers] for lines in (first, second)]
     evidence = Evidence(seen[0], seen[1])
-    if _tested(evidence, _UNRELATED, 0, evidence.count)[0] == "unrelated" and not _out_of_step(evidence):
+    out = _out_of_step(evidence)
+    if not out and _tested(evidence, _UNRELATED, 0, evidence.count)[0] == "unrelated":
         return [_with_lag(Stretch(kind="unrelated", first=1, last=len(first)), first, second)]
     found = []
-    for kind, offset, begin, end in _out_of_step(evidence):
+    for kind, offset, begin, end in out:
         inside = [number for number in numbers[begin:end] if number >= 0]
         start = _refined(first, second, numbers, begin) if begin else 0
         stop = _refined(first, second, numbers, end) if end < len(numbers) else len(first)
@@ -176,7 +177,7 @@ def _goes_on(evidence: Evidence, offset: int, begin: int, end: int) -> bool:
 
 def _looked_at(count: int) -> list[int]:
     """The numbers of the lines to look at; between stretches of long text -1, for lines that are left empty."""
-    if count <= 2 * _BLOCK * _BLOCKS:
+    if count <= _BLOCK * _BLOCKS + _GAP * _BLOCKS:
         return list(range(count))
     starts = [place * (count - _BLOCK) // (_BLOCKS - 1) for place in range(_BLOCKS)]
     return [number for start in starts for number in (*range(start, start + _BLOCK), *[-1] * _GAP)][:-_GAP]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -92,6 +92,7 @@ class Evidence:
         self.first, self.second = (
             _side(lines, there, table, rarity**2) for lines, there, table in zip((first, second), present, tables, strict=True)
         )
+        self._known: dict[int, Floats] = {}
         nearby = [self._shared(offset)[self.pairs(offset)] for offset in NEARBY if abs(offset) < count]
         chance: Floats = np.concatenate(nearby) if nearby else np.zeros(0)
         self._mean, self._spread = (float(chance.mean()), float(chance.std())) if len(chance) else (0.0, 0.0)
@@ -102,6 +103,11 @@ class Evidence:
 
     def scores(self, offset: int) -> Floats:
         """For each line about 0, with a spread of about 1, where it goes with its partner no better than by chance."""
+        if offset not in self._known:
+            self._known[offset] = self._scores(offset)
+        return self._known[offset]
+
+    def _scores(self, offset: int) -> Floats:
         lengths = np.clip(self.first.lengths * _moved(self.second.lengths, offset), -3.0, 3.0)
         shared = np.zeros(self.count)
         if self._spread > 0:
@@ -141,8 +147,8 @@ def _side(lines: Sequence[str], present: NDArray[np.bool_], table: tuple[Integer
     return Side(present, _standard_lengths(lines, present), line, clue, weight, norm)
 
 
-def _standard_lengths(lines: Sequence[str], present: NDArray[np.bool_]) -> Floats:
-    lengths = np.log(np.fromiter(map(length_of, lines), dtype=np.float64, count=len(lines)) + _LENGTH_SLACK)
+def _standard_lengths(lines: Sequence[str], present: NDArray[np.bool_], measure: Callable[[str], float] = length_of) -> Floats:
+    lengths = np.log(np.fromiter(map(measure, lines), dtype=np.float64, count=len(lines)) + _LENGTH_SLACK)
     spread = float(lengths[present].std()) if present.any() else 0.0
     if spread == 0.0:
         return np.zeros(len(lines))
@@ -161,7 +167,8 @@ def _moved(values: NDArray[Value], offset: int) -> NDArray[Value]:
 
 def best_lag(first: Sequence[str], second: Sequence[str], start: int, end: int) -> int:
     """The offset at which the lengths of the second side follow those of these lines of the first best, however far."""
-    standard = [_standard_lengths(lines, np.array([bool(text) for text in lines], dtype=np.bool_)) for lines in (first, second)]
+    present = [np.array([bool(text) for text in lines], dtype=np.bool_) for lines in (first, second)]
+    standard = [_standard_lengths(lines, there, len) for lines, there in zip((first, second), present, strict=True)]
     part = np.zeros(len(first))
     part[start:end] = standard[0][start:end]
     size = 1 << (2 * len(first)).bit_length()

@@ -192,7 +192,7 @@ def facts_of(kind: ThingKind, document: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an offer that base.json or pack.json decides."""
     card = document["card"]
     scores = card.get("scores")
-    licence = card.get("licence")
+    licence = card.get("licence") or (card.get("origin") or {}).get("licence")
     facts: dict[str, Any] = {
         "kind": kind,
         "fingerprint": document["fingerprint"],

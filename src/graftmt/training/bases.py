@@ -18,10 +18,13 @@ from graftmt.progress import say
 from graftmt.text import TextCodec
 from graftmt.training.journal import OnStep
 from graftmt.training.run_configuration import RunConfig, TrainConfig
+from graftmt.training.run_folder import held_run
 from graftmt.training.run_state import RunState
+from graftmt.training.run_text import report_unknown, run_subwords
 from graftmt.training.sharding import make_whole, shard
-from graftmt.training.stages import Prepared, held_run, report_unknown, run_facts, run_stages, run_subwords, set_up_torch
+from graftmt.training.stages import run_facts, run_stages, set_up_torch
 from graftmt.training.stopping import stop_on_signals
+from graftmt.training.training_job import Prepared, WholeModel
 from graftmt.training.validation import Validator
 
 
@@ -39,8 +42,8 @@ def train_base(
     started = time.monotonic()
     device = choose_device(config.device)
     languages = choose_languages(config)
-    for stage in config.stages:
-        select_directions(stage.directions, languages, config.data.pivot)  # before hours are spent on the first
+    # All of them before hours are spent on the first.
+    directions = [select_directions(stage.directions, languages, config.data.pivot) for stage in config.stages]
     set_up_torch(device, config.threads)
     folder = config.run / "base"
     with held_run(config.run, device, of="base", fresh=fresh, sharded=config.sharded) as team:
@@ -60,16 +63,7 @@ def train_base(
             facts = {"rows": len(tokenizer.side("source")), "unknown_rates": unknown_rates(prepared.train)}
             write_json(config.run / "vocabulary.json", facts)
         with stop_on_signals(left) as request:
-            state = run_stages(
-                config,
-                prepared,
-                base.model,
-                dict(base.model.named_parameters()),
-                lambda stage: select_directions(stage.directions, languages, config.data.pivot),
-                request,
-                team,
-                on_step=on_step,
-            )
+            state = run_stages(WholeModel(config, prepared, base.model, directions), request, team, on_step=on_step)
         if team.sharded:
             make_whole(base.model)
         if team.first:

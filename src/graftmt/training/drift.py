@@ -19,7 +19,7 @@ from graftmt.model import Transformer
 from graftmt.progress import say
 from graftmt.text import TextCodec
 from graftmt.training.run_configuration import RetrainConfig
-from graftmt.training.stages import Prepared
+from graftmt.training.training_job import Prepared
 from graftmt.training.validation import Validator
 
 Scores = Mapping[str, Mapping[str, float]]

@@ -208,7 +208,7 @@ class Trainer:
         rates = pace.rates(state)
         rate = learning_rate(self.stage, state.step)
         self.journal.write("train", state.stage, state.step, loss=loss, learning_rate=rate, **rates)
-        note = f"loss {loss:.3f}  lr {rate:.2e}  {rates['target_tokens_per_second']:,.0f} target tokens/s"
+        note = f"loss {loss:.3f}  {rates['target_tokens_per_second']:,.0f} target tokens/s"
         self.report.update(state.step, note)
 
     def _check_losses(self, state: RunState) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 import torch
@@ -24,54 +24,20 @@ from graftmt.packs.component import SCOPED
 from graftmt.packs.components.language_code import code_of
 from graftmt.progress import say
 from graftmt.text import Text, languages_of
-from graftmt.training.pack_directions import pack_directions, scoped_directions, with_lines
-from graftmt.training.run_configuration import PackConfig, StageConfig
-from graftmt.training.stages import Prepared, report_unknown, run_subwords
+from graftmt.training.pack_directions import pack_directions, with_lines
+from graftmt.training.pack_job import PackJob
+from graftmt.training.run_configuration import PackConfig
+from graftmt.training.run_text import report_unknown, run_subwords
+from graftmt.training.training_job import Prepared
 from graftmt.training.validation import Validator
 
 WATCHED = 3
 """Zero-shot directions that are validated unless they are named."""
 
 
-@dataclass
-class PackJob:
-    """A pack that is ready to train: its text, its first values and the model that it is a part of."""
-
-    config: PackConfig
-    base: Base
-    pack: Pack
-    composition: Composition
-    prepared: Prepared
-    shared: Transformer | None = None
-    """The model of directions that parts with `@trained` are not for, where these parts begin as something: in a pack that is
-    continued. All stages but the last train in it."""
-
-    @property
-    def directions(self) -> list[Direction]:
-        return pack_directions(self.config, self.config.stages[0])
-
-    def directions_of(self, stage: StageConfig) -> list[Direction]:
-        scoped = self.pack.recipe.scoped and stage is self.config.stages[-1]
-        return scoped_directions(self.config) if scoped else pack_directions(self.config, stage)
-
-    def model_of(self, stage: int) -> Transformer:
-        last = stage + 1 == len(self.config.stages)
-        return self.composition.model if last or self.shared is None else self.shared
-
-    def names_trained(self, stage: int) -> frozenset[str]:
-        """The parameters that a stage trains: the last one those for trained directions only, where the pack has any."""
-        scoped = self.pack.scoped_names(self.base.model.config)
-        last = stage + 1 == len(self.config.stages)
-        return scoped if scoped and last else frozenset(self.pack.parameters) - scoped
-
-
 def prepare_pack(config: PackConfig, base: Base, train: Corpus, valid: Corpus | None) -> PackJob:
     """Everything before the first step: vocabulary, tokenised text, first values of the parameters, composition."""
-    if base.model.source_embedding.weight.dtype != torch.float32:
-        if config.precision != "bf16":
-            raise ConfigError("the base is held in bf16: train with precision=bf16, or load the base in fp32.")
-        if base.model.device.type == "cpu":  # whose norms take no mixture of precisions
-            raise ConfigError("the base is held in bf16, which is for training on a GPU; on a CPU load it in fp32.")
+    check_precision(config, base)
     parent = None if config.parent is None else load_pack(config.parent)
     if parent is not None:
         check_parent(parent, config, base)
@@ -85,34 +51,7 @@ def prepare_pack(config: PackConfig, base: Base, train: Corpus, valid: Corpus | 
     tokenizers = _tokenizers(config, base, tokenizer, other_side(config.side))
     wanted = Corpus(train.folder, train.split, {name: train.files[name] for name in (*config.languages, *config.data.partners)})
     tokenized = tokenize_corpus(wanted, tokenizers, config.data.cache)
-    if parent is None:
-        translations = None
-        if recipe.needs_translations:
-            # In the pieces of the matrix that rows start from, which need not be those that partners are read or written in.
-            own = _tokenizers(config, base, tokenizer, config.side)
-            same = tokenized if own == tokenizers else tokenize_corpus(wanted, own, config.data.cache)
-            translations = _translations(same, config, tokenizer, base)
-        pack = create_pack(
-            base,
-            side=config.side,
-            languages=config.languages,
-            recipe=recipe,
-            subwords=tokenizer,
-            seed=config.seed,
-            trained_codes=config.data.partners,
-            translations=translations,
-        )
-    else:
-        facts = {
-            "fingerprint": parent.fingerprint,
-            "version": parent.card.get("version", 1),
-            "scores": parent.card.get("scores"),
-        }
-        card = {"parent": facts, "version": facts["version"] + 1}
-        card |= {"partners": list(parent.partners), "few": list(parent.few)}
-        pack = replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
-    counts = ", ".join(f"{rule} {count:,}" for rule, count in pack.card["initialisation"].items())
-    say(f"rows began as: {counts}" if parent is None else f"going on from the pack {parent.fingerprint[:16]}")
+    pack = _new_pack(config, base, recipe, tokenizer, wanted, tokenized) if parent is None else _continued(parent)
     pack = pack.to(base.model.device)
     composition = compose(base, source=pack) if config.side == "source" else compose(base, target=pack)
     report_unknown(tokenized, len(tokenizer))
@@ -129,6 +68,56 @@ def prepare_pack(config: PackConfig, base: Base, train: Corpus, valid: Corpus | 
     if shared is not None and config.sharded:
         raise ConfigError(f"a pack with parts for trained directions ({SCOPED}) is continued on one device; leave sharded out.")
     return PackJob(config, base, pack, composition, prepared, shared)
+
+
+def check_precision(config: PackConfig, base: Base) -> None:
+    """A base in bf16 trains packs in bf16, on a GPU."""
+    if base.model.source_embedding.weight.dtype == torch.float32:
+        return
+    if config.precision != "bf16":
+        raise ConfigError("the base is held in bf16: train with precision=bf16, or load the base in fp32.")
+    if base.model.device.type == "cpu":  # whose norms take no mixture of precisions
+        raise ConfigError("the base is held in bf16, which is for training on a GPU; on a CPU load it in fp32.")
+
+
+def _new_pack(
+    config: PackConfig,
+    base: Base,
+    recipe: Recipe,
+    tokenizer: Text,
+    wanted: Corpus,
+    tokenized: TokenizedCorpus,
+) -> Pack:
+    """A pack with its first values. `tokenized`: the wanted text in the pieces of the pack, and of the base's other side."""
+    translations = None
+    if recipe.needs_translations:
+        # In the pieces of the matrix that rows start from, which need not be those that partners are read or written in.
+        own, other = (_tokenizers(config, base, tokenizer, side) for side in (config.side, other_side(config.side)))
+        same = tokenized if own == other else tokenize_corpus(wanted, own, config.data.cache)
+        translations = _translations(same, config, tokenizer, base)
+    pack = create_pack(
+        base,
+        side=config.side,
+        languages=config.languages,
+        recipe=recipe,
+        subwords=tokenizer,
+        seed=config.seed,
+        trained_codes=config.data.partners,
+        translations=translations,
+    )
+    counts = ", ".join(f"{rule} {count:,}" for rule, count in pack.card["initialisation"].items())
+    say(f"rows began as: {counts}")
+    return pack
+
+
+def _continued(parent: Pack) -> Pack:
+    """A pack that starts as `parent` is."""
+    facts = {"fingerprint": parent.fingerprint, "version": parent.card.get("version", 1), "scores": parent.card.get("scores")}
+    card = {"parent": facts, "version": facts["version"] + 1}
+    card |= {"partners": list(parent.partners), "few": list(parent.few)}
+    card |= {key: parent.card[key] for key in ("licence", "author") if key in parent.card}
+    say(f"going on from the pack {parent.fingerprint[:16]}")
+    return replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
 
 
 def other_side(side: Side) -> Side:

@@ -11,15 +11,18 @@ from graftmt.data import Corpus
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
 from graftmt.packs.component import SCOPED
+from graftmt.packs.provenance import provenance
 from graftmt.packs.storage import check_place
 from graftmt.progress import say
 from graftmt.training.journal import OnStep
 from graftmt.training.pack_directions import with_scoped_stage
-from graftmt.training.pack_preparation import PackJob, prepare_pack
+from graftmt.training.pack_job import PackJob
+from graftmt.training.pack_preparation import prepare_pack
 from graftmt.training.run_configuration import PackConfig
+from graftmt.training.run_folder import held_run
 from graftmt.training.run_state import RunState
 from graftmt.training.sharding import shard
-from graftmt.training.stages import held_run, run_facts, run_stages, set_up_torch
+from graftmt.training.stages import run_facts, run_stages, set_up_torch
 from graftmt.training.stopping import stop_on_signals
 
 
@@ -53,24 +56,12 @@ def train_pack(
             shard(job.composition.model, device, replicated=job.pack.parameters.values())
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
         with stop_on_signals(left) as request:
-            state = run_stages(
-                config,
-                job.prepared,
-                job.composition.model,
-                job.pack.parameters,
-                job.directions_of,
-                request,
-                team,
-                trained_in=job.names_trained,
-                model_of=job.model_of,
-                keep_start=job.pack.recipe.scoped and config.parent is None,  # a parent's parts begin as something else
-                on_step=on_step,
-            )
+            state = run_stages(job, request, team, on_step=on_step)
         pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
         whole = ({*pack.partners} - {*pack.few}) | ({*config.data.partners} - {*config.data.few})
         pack.partners = tuple(dict.fromkeys([*pack.partners, *config.data.partners]))  # also those of a pack gone on with
         pack.few = tuple(name for name in pack.partners if name not in whole)
-        pack.card |= training_facts(config, state)
+        pack.card |= provenance(base, config.languages) | training_facts(config, state)
         pack.card |= {"partners": list(pack.partners), "few": list(pack.few)}
         if pack.recipe.scoped and state.best_score is not None and not state.best_step:
             pack.card["scoped"] = "left out: no gain in validation"

@@ -30,8 +30,11 @@ from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.drift import Drift, drift_of, scores_before
 from graftmt.training.retrain_request import check, check_origin, is_new, origin, retrain_directions, validation_text
 from graftmt.training.run_configuration import RetrainConfig
-from graftmt.training.stages import Prepared, held_run, report_unknown, run_stages, run_subwords, set_up_torch
+from graftmt.training.run_folder import held_run
+from graftmt.training.run_text import report_unknown, run_subwords
+from graftmt.training.stages import run_stages, set_up_torch
 from graftmt.training.stopping import stop_on_signals
+from graftmt.training.training_job import Prepared, WholeModel
 from graftmt.training.validation import Validator
 
 BY_ROW = {"source_embedding.weight", "target_embedding.weight", "projection.weight", "projection.bias"}
@@ -179,15 +182,8 @@ def retrain_base(config: RetrainConfig, *, minutes: float | None = None, fresh: 
         del parent  # its weights need no longer be held
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
         with stop_on_signals(left) as request:
-            state = run_stages(
-                config,
-                job.prepared,
-                model,
-                dict(model.named_parameters()),
-                lambda stage: retrain_directions(config, stage, languages),
-                request,
-                team,
-            )
+            directions = [retrain_directions(config, stage, languages) for stage in config.stages]
+            state = run_stages(WholeModel(config, job.prepared, model, directions), request, team)
         card = make_card(config, state)
         validated = [] if job.prepared.validator is None else job.prepared.validator.directions
         drift = drift_of(before, card["validation"], [str(d) for d in validated if is_new(d, config.new)])

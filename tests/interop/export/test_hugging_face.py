@@ -183,3 +183,28 @@ def test_post_norm_is_refused(translator: Callable[..., Translator], tmp_path: P
     with pytest.raises(ExportError, match=r"post-norm.*CTranslate2"):
         export(translator("embed", "", norm="post"), [Direction("el", "fr")], tmp_path / "out", to="hugging-face")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("recipes", [("", ""), *MIXED[:2], ("embed", "embed + code:none")], ids=" | ".join)
+@pytest.mark.parametrize("placement", ["source", "decoder"])
+def test_an_export_imported_again_translates_alike(
+    translator: Callable[..., Translator], corpus: dict[str, list[str]], tmp_path: Path, recipes: Any, placement: str
+) -> None:
+    from graftmt.api import import_model
+    from graftmt.decoding import SearchOptions
+
+    ours = translator(*recipes, placement=placement)
+    source, target = ("el" if recipes[0] else "en"), ("uk" if recipes[1] else "fr")
+    export(ours, [Direction(source, target)], tmp_path / "out", to="hugging-face")
+    import_model(str(tmp_path / "out"), tmp_path / "again")
+    again = Translator(tmp_path / "again")
+    options = SearchOptions(beam=3, max_length=8)
+    lines = [*corpus[source][:4], "", " 漢  7"]
+    expected = ours.translate(lines, source=source, target=target, n_best=2, options=options)
+    found = again.translate(lines, source=source, target=target, n_best=2, options=options)
+    assert [[one.text for one in both] for both in found] == [[one.text for one in both] for both in expected]
+    for both, theirs in zip(found, expected, strict=True):
+        assert [one.score for one in both] == pytest.approx([one.score for one in theirs], abs=NEAR)
+    if not any(recipes):
+        own, other = (dict(one.model.named_parameters()) for one in (ours.base, again.base))
+        assert own.keys() == other.keys() and all(torch.equal(own[name], other[name]) for name in own)

@@ -194,14 +194,14 @@ class ForeignText(ABC):
 
     def with_codes(self, languages: Sequence[str], placement: CodePlacement) -> SharedText:
         table = self.table.with_codes(languages)
-        options = {**self.model_options(), **_options(table, LAYOUTS[placement], languages, languages)}
+        options = {**self.model_options(), **options_of(table, LAYOUTS[placement], languages, languages)}
         made: SharedText = text_kind(self.kind).read(
             {**self.model_files(), FILE: table.content()}, options, "a text with other codes"
         )
         return made
 
     def options(self) -> dict[str, Any]:
-        return {**self.model_options(), **_options(self.table, self.layout, self.source_languages, self.target_languages)}
+        return {**self.model_options(), **options_of(self.table, self.layout, self.source_languages, self.target_languages)}
 
     def files(self) -> dict[str, bytes]:
         return {**self.model_files(), FILE: self.table.content()}
@@ -225,7 +225,8 @@ def read_again(kind: str, files: Mapping[str, bytes], options: Mapping[str, Any]
     return text_kind(kind).read(files, options, "a text from another process")
 
 
-def _options(table: RowTable, layout: Layout, source_languages: Sequence[str], target_languages: Sequence[str]) -> Options:
+def options_of(table: RowTable, layout: Layout, source_languages: Sequence[str], target_languages: Sequence[str]) -> Options:
+    """What a text with this table says of itself."""
     return {
         "padding": table.padding,
         "end": table.end,

@@ -20,6 +20,7 @@ from graftmt.interop.export.plain_model import PlainModel, PlainStack
 from graftmt.interop.export.registry import text_form
 from graftmt.interop.export.target import ExportTarget, Job
 from graftmt.interop.export.text_files import copy_standalone, names_of_rows, requirements, text_problem, write_texts
+from graftmt.interop.export.text_for_import import write_text_for_import
 from graftmt.model.plain_layers import AttentionPart, PlainLayer
 from graftmt.tensor_files import write_tensors
 from graftmt.text.layout import SIDES
@@ -71,7 +72,7 @@ class HuggingFace(ExportTarget):
             "forced": [rows.id_of("target", row) for row in first.decoder[1:]],
         }
         if _write_tokenizer(job, rows, folder):
-            return {**about, "texts": None}
+            return {**about, "texts": None, **write_text_for_import(job, rows, folder)}
         names = names_of_rows(job)
         tokens = {
             side: [None if row is None else names[side][row] for row in placed]

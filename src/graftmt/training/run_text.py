@@ -1,0 +1,108 @@
+"""The text that a run makes for itself: learned once from its corpus, and kept. Layer 4."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from graftmt.checked import file_mark, read_checked_json, write_checked_json
+from graftmt.configuration import to_mapping
+from graftmt.data import Corpus, TokenizedCorpus, unknown_rates
+from graftmt.errors import DataError, GraftError
+from graftmt.files import atomic_file
+from graftmt.progress import say
+from graftmt.reading import open_regular
+from graftmt.text import SharedText
+from graftmt.text.kinds import text_kind
+from graftmt.text.kinds.sentencepiece import KIND as PLAIN
+from graftmt.text.tokenizer import KIND as OURS
+from graftmt.training.checkpoints import CannotGoOn, Checkpoints
+from graftmt.training.run_configuration import SubwordConfig
+
+KIND_OF_CASING = {"inline": OURS, "none": PLAIN}
+"""The kind of text that a vocabulary is of."""
+
+
+def subwords_file(run: Path, options: SubwordConfig) -> Path:
+    """Where a run keeps the subword model that was made for it."""
+    return run / text_kind(KIND_OF_CASING[options.casing]).file_names({})[0]
+
+
+def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus) -> SharedText:
+    """The run's own text, without codes: given, or learned once and kept. `casing` says of which kind it is."""
+    kind, stored, note = text_kind(KIND_OF_CASING[options.casing]), subwords_file(run, options), run / "subwords.json"
+    # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
+    # the vocabulary is only kept where the same text and options would give it again.
+    if Checkpoints(run / "checkpoints", 1).latest() is not None:
+        if _noted(note).get("model", mark := _checksum(stored)) != mark:
+            raise CannotGoOn(f"the run's vocabulary, {stored}, was changed or damaged. Restore it from a copy")
+        return kind.open_file(stored)
+    made_from = _fingerprint_of_source(options, corpus)
+    if _noted(note) in ({"made_from": made_from, "model": _checksum(stored)}, {"made_from": made_from}) and stored.is_file():
+        return kind.open_file(stored)
+    if options.model is not None:
+        text = kind.open_file(options.model)
+    else:
+        languages = corpus.languages
+        named = ", ".join(languages) if len(languages) < 5 else f"{len(languages)} languages"
+        size = f"{options.merges:,} merges" if options.pieces is None else f"{options.pieces:,} pieces"
+        say(f"making a vocabulary of {size} from {named} …")
+        sizes = {language: sum(1 for _ in _filled(corpus, language)) for language in languages}
+        text = kind.learn(
+            {  # every n-th line, so that a corpus sorted by source is not cut off
+                language: islice(_filled(corpus, language), 0, None, max(1, -(-size // options.sample_lines)))
+                for language, size in sizes.items()
+            },
+            sizes=sizes,
+            merges=options.merges,
+            temperature=options.temperature,
+            min_character_count=options.min_character_count,
+            byte_fallback=options.byte_fallback,
+            pieces=options.pieces,
+        )
+    note.unlink(missing_ok=True)
+    with atomic_file(stored) as temporary:
+        temporary.write_bytes(text.files()[stored.name])
+    write_checked_json(note, {"made_from": made_from, "model": _checksum(stored)})
+    return text
+
+
+def _noted(note: Path) -> dict[str, Any]:
+    """What subwords.json says of the vocabulary; nothing if it is missing or damaged. Earlier versions noted no checksum."""
+    with suppress(GraftError):
+        return read_checked_json(note, "the vocabulary")
+    return {}
+
+
+def _checksum(path: Path) -> str | None:
+    with suppress(OSError):
+        return file_mark(path)
+    return None
+
+
+def _fingerprint_of_source(options: SubwordConfig, corpus: Corpus) -> str:
+    """A hash of the options and the text that a vocabulary is made from."""
+    digest = hashlib.sha256(json.dumps(to_mapping(options), sort_keys=True).encode())
+    paths = corpus.files if options.model is None else {"model": options.model}
+    for name, path in paths.items():
+        digest.update(name.encode())
+        try:
+            with open_regular(path) as handle:
+                digest.update(hashlib.file_digest(handle, "sha256").digest())
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}; check the path.") from None
+    return digest.hexdigest()
+
+
+def _filled(corpus: Corpus, language: str) -> Iterator[str]:
+    return (line for line in corpus.lines(language) if line.strip())
+
+
+def report_unknown(corpus: TokenizedCorpus, rows: int) -> None:
+    rates = ", ".join(f"{language} {100 * rate:.3f} %" for language, rate in unknown_rates(corpus).items())
+    say(f"vocabulary: {rows:,} rows; <unk> among training tokens: {rates}")

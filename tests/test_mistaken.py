@@ -1,0 +1,63 @@
+"""What was given for something else is called by its name, with the command it is for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graftmt.base import read_base_document
+from graftmt.data import Corpus
+from graftmt.errors import DataError, GraftError
+from graftmt.packs import read_pack_document
+
+
+def test_a_pack_is_no_base(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "pack.json").write_text(json.dumps({"kind": "pack"}), encoding="utf-8")
+    (tmp_path / "el.graftpack").write_bytes(b"PK\5\6" + 18 * b"\0")
+    for name in ("pack", "el.graftpack"):
+        with pytest.raises(GraftError, match=rf"is a pack.*-p .*{name}"):
+            read_base_document(tmp_path / name)
+
+
+def test_a_model_of_hugging_face_is_to_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nllb").mkdir()
+    (tmp_path / "nllb" / "config.json").write_text('{"model_type": "m2m_100"}', encoding="utf-8")
+    with pytest.raises(GraftError, match=r"Hugging Face \(m2m_100\).*graftmt import .*nllb -o nllb-base"):
+        read_base_document(tmp_path / "nllb")
+    with pytest.raises(GraftError, match=r"Hugging Face \(m2m_100\).*graftmt add"):
+        read_pack_document(tmp_path / "nllb")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(GraftError, match="graftmt import facebook/nllb-200-distilled-600M -o nllb-200-distilled-600M"):
+        read_base_document(Path("facebook/nllb-200-distilled-600M"))
+
+
+def test_a_base_is_found_inside_what_was_given(tmp_path: Path) -> None:
+    (tmp_path / "demo" / "base").mkdir(parents=True)
+    (tmp_path / "demo" / "base" / "base.json").write_text('{"kind": "base"}', encoding="utf-8")
+    with pytest.raises(GraftError, match=r"-b .*demo/base"):
+        read_base_document(tmp_path / "demo")
+    with pytest.raises(GraftError, match=r"demo/base is a base; give it with -b"):
+        read_pack_document(tmp_path / "demo" / "base")
+
+
+def test_a_table_is_no_corpus(tmp_path: Path) -> None:
+    for name, command in (("pairs.tsv", "prepare tsv"), ("memory.tmx", "prepare tmx"), ("text.txt", "a folder with a file")):
+        (tmp_path / name).write_text("x\n", encoding="utf-8")
+        with pytest.raises(DataError, match=command):
+            Corpus.open(tmp_path / name, "test")
+
+
+def test_text_is_no_argument_of_translate(graftmt: Callable[..., Any], graft_base: Callable[..., Path]) -> None:
+    result = graftmt("translate", "-b", str(graft_base()), "-s", "en", "-t", "fr", "Good morning")
+    assert result.code == 1
+    assert "echo 'Good morning' | graftmt translate -b " in result.stderr and "-s en -t fr" in result.stderr
+
+
+def test_a_pack_that_was_forgotten(graftmt: Callable[..., Any], graft_base: Callable[..., Path]) -> None:
+    result = graftmt("translate", "-b", str(graft_base()), "-s", "el", "-t", "en", stdin=b"")
+    assert result.code == 1 and "--packs PACK" in result.stderr and "graftmt add el" in result.stderr
