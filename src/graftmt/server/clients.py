@@ -59,7 +59,8 @@ class Clients:
 
 def given_key(request: Request, fields: Fields | None) -> str:
     """From the field api_key, the header X-API-Key, or a bearer token."""
-    own = fields.values.get("api_key") if fields is not None else None
+    values = {} if fields is None else fields.values
+    own = values.get("api_key") or values.get("apiKey")  # the npm client libretranslate spells it so
     if isinstance(own, str) and own:
         return own
     bearer = request.headers.get("authorization", "")

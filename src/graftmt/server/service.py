@@ -26,6 +26,7 @@ SURE = 80.0
 STREAM_WINDOW, WINDOW = 32, 128
 """Sentences of one streamed document, and of one job, that are in the queue at a time."""
 
+MOST_WARM = 10_000
 LONG_WORK = 20_000
 """Characters from which a text is taken apart in a thread."""
 
@@ -45,6 +46,11 @@ class Route:
     pivot: str | None = None
     source_pack: str | None = None
     target_pack: str | None = None
+
+    @property
+    def key(self) -> tuple[int, str, str, str | None, str | None]:
+        """What its composition depends on."""
+        return self.catalog.version, self.source, self.target, self.source_pack, self.target_pack
 
     def requests(self, lines: Sequence[str]) -> list[Request]:
         packs = {"source_pack": self.source_pack, "target_pack": self.target_pack}
@@ -88,6 +94,7 @@ class Service:
         self.accepting = True
         self._detector: tuple[Catalog, Detector] | None = None
         self._lock = threading.Lock()
+        self._warm: set[tuple[int, str, str, str | None, str | None]] = set()
 
     @property
     def catalog(self) -> Catalog:
@@ -171,9 +178,12 @@ class Service:
         seconds = None if patient else self.seconds
         while True:
             try:
-                ticket = await asyncio.to_thread(
-                    self.engine.submit, translator, requests, options, seconds=seconds, on_line=hear
-                )
+                submit = partial(self.engine.submit, translator, options=options, seconds=seconds, on_line=hear)
+                # A direction's first request makes its composition, which may take a while: not on the loop.
+                size = sum(map(len, lines)) if route.key in self._warm else LONG_WORK
+                ticket = await _aside(submit, requests, size)
+                if len(self._warm) < MOST_WARM:
+                    self._warm.add(route.key)
                 break
             except Refused as refusal:
                 if not patient or refusal.status != 429:
