@@ -171,7 +171,8 @@ def _corpus_files(folder: Path) -> set[str]:
         languages = dict.fromkeys(document.get("lines") or (), languages)
     splits = languages if isinstance(languages, dict) else {}
     texts = {f"{split}.{code}.txt" for split, codes in splits.items() if isinstance(codes, list) for code in codes}
-    return {"corpus.json", "report.json", *texts}
+    origins = {f"{split}.source.txt" for split in splits}  # `prepare join`
+    return {"corpus.json", "report.json", *texts, *origins}
 
 
 CORPUS = Kind(name="a corpus", is_one=lambda folder: (folder / "corpus.json").is_file(), files=_corpus_files)

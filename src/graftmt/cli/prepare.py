@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from graftmt.cli import prepare_align, prepare_clean, prepare_fetch, prepare_read, prepare_segment, prepare_split, prepare_stats
+from graftmt.cli import (
+    prepare_align,
+    prepare_clean,
+    prepare_fetch,
+    prepare_join,
+    prepare_read,
+    prepare_segment,
+    prepare_split,
+    prepare_stats,
+)
 
 app = typer.Typer(
     help="From the files you downloaded to a corpus folder that `train` and `add` take: read, clean, align, split, count.",
@@ -19,6 +28,7 @@ app.command("fetch", rich_help_panel=_READ)(prepare_fetch.fetch)
 
 _WORK = "Work on a corpus"
 app.command("clean", rich_help_panel=_WORK)(prepare_clean.clean)
+app.command("join", rich_help_panel=_WORK)(prepare_join.join)
 app.command("align", rich_help_panel=_WORK)(prepare_align.align)
 app.command("split", rich_help_panel=_WORK)(prepare_split.split)
 app.command("segment", rich_help_panel=_WORK)(prepare_segment.segment)

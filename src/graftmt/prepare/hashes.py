@@ -25,6 +25,15 @@ class SeenLines:
     def __len__(self) -> int:
         return sum(map(len, self.runs))
 
+    def has(self, lines: Sequence[Sequence[str]]) -> list[bool]:
+        """Whether each of the lines was added before."""
+        hashes = np.fromiter(map(hash_of, lines), dtype=np.uint64, count=len(lines))
+        known = np.zeros(len(hashes), dtype=bool)
+        for run in self.runs:
+            places = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+            known |= run[places] == hashes
+        return [bool(value) for value in known]
+
     def add(self, lines: Sequence[Sequence[str]]) -> list[bool]:
         """Whether each of the lines is new: neither among those added before nor earlier among these."""
         hashes = np.fromiter(map(hash_of, lines), dtype=np.uint64, count=len(lines))

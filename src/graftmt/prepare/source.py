@@ -18,6 +18,8 @@ from graftmt.prepare.repairs import one_line
 from graftmt.text.languages import check_language_names
 
 Line: TypeAlias = tuple[str, ...]
+ORIGIN = "source"
+"""SPLIT.source.txt says where each line came from, and is no language; corpus folders have it where a source gives it."""
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
@@ -77,7 +79,7 @@ def write_corpus(
                         file.write(one_line(text) + "\n")
             if not counts[split]:
                 raise DataError(f"{source.name} has no lines for the split {split!r}; nothing was written.")
-        languages = {split: list(source.languages) for split, source in splits.items()}
+        languages = {split: [name for name in source.languages if name != ORIGIN] for split, source in splits.items()}
         write_json(temporary / "corpus.json", {"lines": counts, "languages": languages, **(facts or {})})
         if report is not None:
             write_json(temporary / "report.json", report())
