@@ -233,8 +233,8 @@ def test_an_unknown_language_is_named_with_what_there_is(base: Base, packs: dict
         assert "`graftmt add kab`" in str(caught.value)
     with pytest.raises(LanguageError, match=r"installed: none\)"):
         Translator(base).translate(["x"], source="kab", target="en")
-    with pytest.raises(LanguageError, match="did you mean 'en'"):
-        translator.translate(["x"], source="eng", target="fr")
+    with pytest.raises(LanguageError, match="did you mean 'fr'"):
+        translator.translate(["x"], source="frx", target="en")
 
 
 def test_a_language_of_the_other_side_says_what_to_add(base: Base, packs: dict[str, Path]) -> None:

@@ -95,12 +95,13 @@ def add(
 def add_with(options: AddOptions, base: Base | None = None, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
     """The packs that these options ask for, one side after the other; numbers in the recipe are models of the paper or ours."""
     from graftmt.adding.add import add_languages
-    from graftmt.adding.plan import choose_sides, requests_of
+    from graftmt.adding.plan import choose_sides, requests_of, with_codes
     from graftmt.base import Base, choose_device
     from graftmt.experiments.numbered import numbered_recipe
 
     if base is None:
         base = Base.load(options.base, device=choose_device(options.device), dtype=options.base_precision)
+    options = with_codes(options, base)
     recipes: dict[Side, tuple[Recipe, str | None]] = {}
     if options.recipe is not None:
         for side in choose_sides(options):
@@ -169,10 +170,18 @@ def evaluate(
 
     if not isinstance(translator, Translator):
         translator = Translator(translator, packs)
-    found = Corpus.open(corpus, split)
+    found = Corpus.open(corpus, split).known_as(translator.languages)
     search = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(str(translator.base.model.device)))
-    chosen = chosen_directions(translator, found, directions, options.get("pivot", "en"))
+    options["pivot"] = pivot_of(translator, options.get("pivot", "en"))
+    chosen = chosen_directions(translator, found, directions, options["pivot"])
     return document(assess(translator, found, AssessOptions(directions=tuple(chosen), search=search, **options)))
+
+
+def pivot_of(translator: Translator, name: str) -> str:
+    """The code of the language that averages are grouped by."""
+    from graftmt.data.directions import find
+
+    return find(name, translator.languages) or name
 
 
 def chosen_directions(translator: Translator, corpus: Corpus, directions: str, pivot: str) -> list[Direction]:

@@ -14,10 +14,11 @@ from graftmt.base import Base
 from graftmt.data import Direction
 from graftmt.data.corpus import LONGEST_LINE
 from graftmt.decoding import SearchOptions, search_all
-from graftmt.errors import DataError, LanguageError, nearest
+from graftmt.errors import DataError, LanguageError
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
 from graftmt.packs.composition import check_fits
 from graftmt.text import Codec, languages_of
+from graftmt.text.aliases import find_language, nearest_language
 
 LONGEST_SOURCE = 1024
 """Tokens. Far more than a sentence; a longer line is refused rather than translated badly."""
@@ -157,11 +158,24 @@ class Translator:
         added = (language for pack in self.packs.values() if pack.side == side for language in pack.languages)
         return tuple(dict.fromkeys((*languages_of(self.base.tokenizer, side), *added)))
 
+    def code(self, name: str, side: Side) -> str:
+        """The code of a language that may have another name, as eng for `eng_Latn`; an unknown name stays as it is."""
+        if name in self.languages:
+            return name
+        return find_language(name, self._languages(side), of="this base and its packs") or name
+
+    def _with_codes(self, request: Request) -> Request:
+        source, target, pivot = self.code(request.source, "source"), self.code(request.target, "target"), request.pivot
+        if (source, target) == (request.source, request.target) and (pivot is None or pivot in self.languages):
+            return request
+        return request._replace(source=source, target=target, pivot=None if pivot is None else self.code(pivot, "target"))
+
     def composition(
         self, source: str, target: str, *, source_pack: str | None = None, target_pack: str | None = None
     ) -> Composition:
         """The model for a direction; every translator has one of each, made when it is first needed."""
         check_codes(source=source, target=target)
+        source, target = self.code(source, "source"), self.code(target, "target")
         if source == target:
             raise LanguageError(f"source and target are both {source!r}; there is nothing to translate.")
         names = self._pack_for(source, "source", source_pack), self._pack_for(target, "target", target_pack)
@@ -206,8 +220,8 @@ class Translator:
         installed = ", ".join(dict.fromkeys(own for pack in self.packs.values() for own in pack.languages)) or "none"
         raise LanguageError(
             f"language {language!r} is neither in the base ({', '.join(self.base.languages)}) nor in a pack here (installed: "
-            f"{installed}){nearest(language, self.languages) or ';'} if you have a pack for it, give it with --packs PACK; "
-            f"otherwise make one with `graftmt add {language}`."
+            f"{installed}){nearest_language(language, self.languages) or ';'} if you have a pack for it, give it with --packs "
+            f"PACK; otherwise make one with `graftmt add {language}`."
         )
 
     @overload
@@ -277,6 +291,8 @@ class Translator:
     ) -> None:
         """Both languages must be known on their side; with a pivot, so must it be on both."""
         check_codes(source=source, target=target, **({} if pivot is None else {"pivot": pivot}))
+        source, target = self.code(source, "source"), self.code(target, "target")
+        pivot = None if pivot is None else self.code(pivot, "target")
         if pivot is None or pivot in (source, target):
             self.composition(source, target, source_pack=source_pack, target_pack=target_pack)
         else:
@@ -291,6 +307,7 @@ class Translator:
         A request with a pivot takes two hops, each translated in batches together with all others.
         """
         options = options or SearchOptions()
+        requests = [self._with_codes(request) for request in requests]
         for index, request in enumerate(requests):
             check_line(request.line, index)
         hops = [request.pivot is not None and request.pivot not in (request.source, request.target) for request in requests]

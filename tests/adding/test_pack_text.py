@@ -111,11 +111,11 @@ def test_a_file_whose_language_cannot_be_told_asks_for_it(tmp_path: Path, open_c
     path = tmp_path / "corpus.txt"
     path.write_text("text\n")
     with pytest.raises(
-        DataError, match=r"does not tell its language; write LANG=.*corpus\.txt, where LANG is one of el, de, en"
+        DataError, match=r"does not tell its language; write LANG=.*corpus\.txt, where LANG is one of de, el, en"
     ):
         open_corpus(str(path))
-    with pytest.raises(LanguageError, match=r"'eng' is neither to be added nor .*; did you mean 'en'\?"):
-        open_corpus(f"eng={path}")
+    with pytest.raises(LanguageError, match=r"'frx' is neither to be added nor .*; did you mean 'fr'\?"):
+        open_corpus(f"frx={path}")
 
 
 def test_what_is_not_there_or_there_twice_is_an_error(tmp_path: Path, open_corpus: Open) -> None:

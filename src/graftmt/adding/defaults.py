@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from graftmt.adding.examination import Examination
 from graftmt.base import Base
 from graftmt.packs import Recipe, Side
-from graftmt.packs.components.language_code import code_of, has_choice
-from graftmt.text import find_language
+from graftmt.packs.components.language_code import has_choice
+from graftmt.text import languages_of
+from graftmt.text.aliases import english_in
 
 EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
 """Passes over the text. Embeddings that only read settle soon; a decoder's layer learns longer."""
@@ -36,25 +36,11 @@ def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None
         recipe = f"embed + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"
     else:
         recipe = "embed" + " + enc-first-layer" * augmented + " + init:alignment"
-    return with_known_code(Recipe.parse(recipe), side, base, partners)
-
-
-def with_known_code(recipe: Recipe, side: Side, base: Base, partners: Sequence[str] | None = None) -> Recipe:
-    """The recipe with a code that the base has: the one named, by another name of its language too (`en` for `eng_Latn`).
-
-    A recipe that names none takes, in a base without English, a language that the pack is trained with.
-    """
-    code = code_of(recipe)
-    matrix = base.tokenizer.layout.code_matrix(side)
-    if code.kind == "none" or code.is_nearest or matrix is None:
-        return recipe
-    codes = base.tokenizer.side(matrix).languages
-    if code.language in codes or not codes:
-        return recipe
-    found = find_language(code.language, codes, f"recipe {str(recipe)!r}")
-    if found is None and code == type(code)() and has_choice(side, base.tokenizer.layout.placement(side)):
-        found = next((name for name in partners or () if name in codes), codes[0])
-    return recipe if found is None else recipe.having(replace(code, language=found))
+    own = languages_of(base.tokenizer, side)  # those with a code where the new language gets one
+    if "en" not in own and has_choice(side, base.tokenizer.layout.placement(side)):
+        known = [name for name in partners or () if name in own] or own
+        recipe = f"{recipe} + code:learned:{english_in(own) or known[0]}"
+    return Recipe.parse(recipe)
 
 
 def pairs_for_a_line(base: Base, languages: int) -> int:

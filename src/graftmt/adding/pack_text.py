@@ -23,6 +23,7 @@ from graftmt.data.training_text import in_order
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.reading import open_regular
+from graftmt.text.aliases import english_in
 from graftmt.text.languages import check_language_names
 
 FORMAT = 1
@@ -161,8 +162,8 @@ def _choose_partners(
             f"into one of: {', '.join(base_languages)}."
         )
     if asked is None:
-        if "en" in candidates:
-            return ("en",)
+        if (english := english_in(candidates)) is not None:
+            return (english,)
         if len(candidates) == 1:
             return candidates
         raise LanguageError(

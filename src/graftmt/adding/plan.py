@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.adding.add_options import AddOptions
-from graftmt.adding.defaults import FEWEST_LINES, default_recipe, most_lines, pairs_for_a_line, with_known_code
+from graftmt.adding.defaults import FEWEST_LINES, default_recipe, most_lines, pairs_for_a_line
 from graftmt.adding.pack_text import AddCorpus, Check, open_add_corpus
 from graftmt.augmentation import Spec
 from graftmt.base import Base, choose_device
@@ -16,11 +16,12 @@ from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, LanguageError, first_few
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack, read_pack_document
 from graftmt.packs.archive import ARCHIVE
-from graftmt.packs.components.language_code import code_of
+from graftmt.packs.components.language_code import code_of, with_base_codes
 from graftmt.packs.storage import check_place as check_pack_place
 from graftmt.packs.storage import check_unclaimed
 from graftmt.places import RUNS, check_place
 from graftmt.text import languages_of
+from graftmt.text.aliases import find_language, new_language
 from graftmt.training import PackConfig
 from graftmt.training.pack_preparation import check_parent, other_side
 
@@ -121,6 +122,8 @@ def requests_of(
         recipe, lines = (recipes or {}).get(side, (None, None))
         if recipe is None and options.recipe is not None:
             recipe = Recipe.parse(options.recipe)
+        if recipe is not None:
+            recipe = with_base_codes(recipe, side, base)
         augment = lines if options.augment is None else options.augment
         request = Request(
             options=options,
@@ -134,6 +137,16 @@ def requests_of(
         check_request(request, base)
         found.append(request)
     return tuple(found)
+
+
+def with_codes(options: AddOptions, base: Base) -> AddOptions:
+    """The same with codes in the place of other names: `eng_Latn` for --with English, `tyv` for Tuvan."""
+    languages = tuple(new_language(name, base.languages) for name in options.languages)
+    partners = options.partners
+    if partners is not None and partners != ("all",):
+        found = [find_language(name, base.languages, "--with") or name for name in partners]
+        partners = tuple(dict.fromkeys(found))
+    return replace(options, languages=languages, partners=partners)
 
 
 def choose_sides(options: AddOptions, of_parent: Side | None = None) -> tuple[Side, ...]:
@@ -283,10 +296,7 @@ def possible_partners(request: Request, base: Base) -> tuple[str, ...] | None:
 def recipe_of(request: Request, base: Base, *, augmented: bool) -> Recipe:
     if request.parent is not None:
         return request.parent.recipe
-    partners = request.options.partners
-    if request.recipe is None:
-        return default_recipe(request.side, base, partners, augmented=augmented)
-    return with_known_code(request.recipe, request.side, base, partners)
+    return request.recipe or default_recipe(request.side, base, request.options.partners, augmented=augmented)
 
 
 def default_augmentation(request: Request, corpus: AddCorpus, base: Base) -> str | None:

@@ -31,6 +31,7 @@ from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable
 from graftmt.progress import pace, progress, say
 from graftmt.reading import open_regular
+from graftmt.text.aliases import english_in
 from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
@@ -232,7 +233,7 @@ def choose_languages(options: AugmentOptions, train: Corpus, base_languages: Seq
         if language in base_languages:
             raise LanguageError(f"{language} is already one of the base's languages ({', '.join(base_languages)}).")
     partners = [language for language in train.languages if language in base_languages]
-    pivot = options.pivot or ("en" if "en" in partners else partners[0] if len(partners) == 1 else "")
+    pivot = options.pivot or english_in(partners) or (partners[0] if len(partners) == 1 else "")
     if not pivot:
         raise LanguageError(
             f"the text in {train.folder} has {', '.join(partners) or 'none'} of the base's languages; say with --pivot which "

@@ -94,7 +94,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from graftmt.api import chosen_directions
+    from graftmt.api import chosen_directions, pivot_of
     from graftmt.assessment.assess import AssessOptions, assess
     from graftmt.assessment.score_report import document, off_target_notes, table, write_report
     from graftmt.base import choose_device
@@ -104,7 +104,9 @@ def evaluate(
 
     device = choose_device(device)
     translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
-    found = Corpus.open(corpus, split)
+    found = Corpus.open(corpus, split).known_as(translator.languages)
+    pivot = pivot_of(translator, pivot)
+    through = None if through is None else translator.code(through, "target")
     chosen = chosen_directions(translator, found, directions, pivot)
     options = AssessOptions(
         directions=tuple(chosen),

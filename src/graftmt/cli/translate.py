@@ -119,6 +119,8 @@ def translate(
     check_files(input_file, output_file, fresh=fresh, skip_bad_lines=skip_bad_lines, quiet=quiet)
     device = choose_device(device)
     translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
+    source, target = translator.code(source, "source"), translator.code(target, "target")
+    pivot = None if pivot is None else translator.code(pivot, "target")
     if pivot in (source, target):
         raise LanguageError(f"--pivot {pivot}: it is one of the two languages; leave it out to translate directly.")
     translator.check_direction(source, target, pivot, source_pack, target_pack)

@@ -8,7 +8,7 @@ import lzma
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -16,6 +16,7 @@ from graftmt.errors import DataError, GraftError, LanguageError, nearest
 from graftmt.files import check_regular, kind_of_path, read_json
 from graftmt.mistaken import instead_of_corpus
 from graftmt.reading import open_regular
+from graftmt.text.aliases import match_names, resolved_names
 from graftmt.text.languages import check_language_names
 
 ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
@@ -198,6 +199,12 @@ class Corpus:
                     f"Languages there: {', '.join(found)}."
                 )
         return cls(folder, split, {language: found[language] for language in languages})
+
+    def known_as(self, codes: Sequence[str]) -> Corpus:
+        """The same files under these codes where their names mean the same languages: train.en for `eng_Latn`."""
+        names = match_names(self.files, codes)
+        resolved_names(names)
+        return replace(self, files={names.get(name, name): path for name, path in self.files.items()})
 
     @property
     def languages(self) -> tuple[str, ...]:

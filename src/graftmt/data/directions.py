@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from graftmt.errors import ConfigError, LanguageError, nearest
+from graftmt.text.aliases import english_in, find_language
 
 
 class Direction(NamedTuple):
@@ -16,6 +17,13 @@ class Direction(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.source}-{self.target}"
+
+
+def find(name: str, languages: Sequence[str]) -> str | None:
+    """The code of a language that may have another name, `eng_Latn` for en; None for an unknown one."""
+    if name in languages:
+        return name
+    return (english_in(languages) if name == "en" else None) or find_language(name, languages)
 
 
 def parse_direction(text: str, languages: Sequence[str], lacking: Mapping[str, str] | None = None) -> Direction:
@@ -34,6 +42,9 @@ def parse_direction(text: str, languages: Sequence[str], lacking: Mapping[str, s
     for source, target in splits:
         if lacking and {source, target} <= anywhere:
             raise LanguageError(f"direction {text!r}: {lacking[source if source in lacking else target]}")
+    named = {(first, second) for one, other in splits if (first := find(one, languages)) and (second := find(other, languages))}
+    if len(named) == 1 and len(set(pair := named.pop())) == 2:
+        return Direction(*pair)
     known = ", ".join(sorted(languages))
     # The other side of a known language is what is meant to be one.
     likely = [code for pair in splits for code, other in (pair, pair[::-1]) if other in anywhere]
@@ -60,11 +71,13 @@ def select_directions(
         if view == "multi-parallel":
             return [Direction(a, b) for a in languages for b in languages if a != b]
         if centre is not None:
+            centre = find(centre, languages) or centre
             _require(centre, languages, view, lacking)
             others = [language for language in languages if language != centre]
             return [d for other in others for d in (Direction(centre, other), Direction(other, centre))]
         way, _, centre = view.partition("-")
         if way in ("to", "from") and way not in languages:
+            centre = find(centre, languages) or centre
             _require(centre, languages, view, lacking)
             others = [language for language in languages if language != centre]
             return [Direction(other, centre) if way == "to" else Direction(centre, other) for other in others]

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graftmt.data.corpus import Corpus
-from graftmt.errors import DataError, LanguageError, nearest
+from graftmt.errors import DataError, LanguageError
+from graftmt.text.aliases import find_language, listed, match_names, nearest_language
 from graftmt.text.languages import check_language_names
 
 _LANGUAGE_AND_FILE = re.compile(r"([^=/]+)=(.+)", re.DOTALL)
@@ -22,8 +23,9 @@ def open_split(arguments: Sequence[str], split: str, known: Sequence[str], new: 
     if not arguments:
         raise DataError(f"no {split} text was given; expected a folder, or LANG=FILE for each language.")
     if len(arguments) == 1 and (folder := Path(arguments[0]).expanduser()).is_dir():
-        Corpus.open(folder, split, new)  # says so where one of them is missing
-        return in_order(Corpus.open(folder, split), known)
+        found = in_order(Corpus.open(folder, split), known)
+        Corpus.open(folder, split, [name for name in new if name not in found.files])  # says so where one of them is missing
+        return found
     files: dict[str, Path] = {}
     for argument in arguments:
         language, path = _language_and_file(argument, known)
@@ -38,7 +40,8 @@ def open_split(arguments: Sequence[str], split: str, known: Sequence[str], new: 
 
 
 def in_order(corpus: Corpus, known: Sequence[str]) -> Corpus:
-    """The corpus in the languages known, in their order."""
+    """The corpus in the languages known, in their order and under their codes."""
+    corpus = corpus.known_as(known)
     return Corpus(corpus.folder, corpus.split, {code: corpus.files[code] for code in known if code in corpus.files})
 
 
@@ -53,15 +56,17 @@ def _language_and_file(argument: str, known: Sequence[str]) -> tuple[str, Path]:
     if not path.is_file():
         raise DataError(f"there is no file {path}; check the path. Expected a folder, or LANG=FILE for each language.")
     if match:
-        if match[1] not in known:
+        code = find_language(match[1], known, argument)
+        if code is None:
             raise LanguageError(
                 f"{argument}: {match[1]!r} is neither to be added nor one of the base's languages"
-                f"{nearest(match[1], known) or '.'} Known: {', '.join(known)}."
+                f"{nearest_language(match[1], known) or '.'} Known: {listed(known)}."
             )
-        return match[1], path
+        return code, path
     language = re.sub(r"(\.txt)?(\.gz|\.xz|\.zst)?$", "", path.name).split(".")[-1]
-    if language not in known:
+    code = match_names([language], known).get(language)
+    if code is None:
         raise DataError(
-            f"{path}: its name does not tell its language; write LANG={argument}, where LANG is one of {', '.join(known)}."
+            f"{path}: its name does not tell its language; write LANG={argument}, where LANG is one of {listed(known)}."
         )
-    return language, path
+    return code, path

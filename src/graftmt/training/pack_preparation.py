@@ -21,7 +21,7 @@ from graftmt.packs import Composition, Pack, Recipe, Side, check_recipe, compose
 from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
 from graftmt.packs.component import SCOPED
-from graftmt.packs.components.language_code import code_of
+from graftmt.packs.components.language_code import code_of, with_base_codes
 from graftmt.progress import say
 from graftmt.text import Text, languages_of
 from graftmt.training.pack_directions import pack_directions, with_lines
@@ -147,8 +147,8 @@ def pack_subwords(config: PackConfig, train: Corpus) -> Text:
 
 
 def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
-    """The recipe with `code:proxy:nearest` replaced by the language it means."""
-    recipe = Recipe.parse(config.recipe)
+    """The recipe with the base's own code in `code:learned:English`, and with the language that `code:proxy:nearest` means."""
+    recipe = with_base_codes(Recipe.parse(config.recipe), config.side, base)
     code = code_of(recipe)
     if code.is_nearest:
         if config.codes_from is None or len(config.languages) != 1:

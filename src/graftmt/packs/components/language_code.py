@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self, cast, get_args
 
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from graftmt.packs.layer_choice import pattern
 from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe
 from graftmt.text import CodePlacement
+from graftmt.text.aliases import english_in, find_language
 from graftmt.text.layout import LAYOUTS
 
 CodeKind = Literal["learned", "none", "fixed", "proxy"]
@@ -74,6 +75,13 @@ class LanguageCode(Component):
 
     def clash(self, earlier: Component) -> str:
         return "is a second choice of code; leave one of them out." if isinstance(earlier, LanguageCode) else ""
+
+    def named_as_in(self, codes: Sequence[str]) -> LanguageCode:
+        """The same with the base's own code for its language: `eng_Latn` for en, English or eng."""
+        if not self.language or self.is_nearest or self.language in codes:
+            return self
+        known = english_in(codes) if self == LanguageCode() else find_language(self.language, codes, str(self))
+        return self if known is None else replace(self, language=known)
 
     @property
     def is_nearest(self) -> bool:
@@ -152,6 +160,16 @@ class LanguageCode(Component):
 
 def code_of(recipe: Recipe) -> LanguageCode:
     return recipe.one(LanguageCode)
+
+
+def with_base_codes(recipe: Recipe, side: Side, base: Base) -> Recipe:
+    """The recipe with the base's own name for the language whose code it takes."""
+    matrix = base.tokenizer.layout.code_matrix(side)
+    if matrix is None:
+        return recipe
+    code = code_of(recipe)
+    named = code.named_as_in(base.tokenizer.side(matrix).languages)
+    return recipe if named == code else recipe.having(named)
 
 
 def has_choice(side: Side, placement: CodePlacement) -> bool:
