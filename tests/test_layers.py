@@ -32,6 +32,7 @@ LAYERS = (
     {"text", "model", "evaluation", "tensor_files"},
     {"base"},
     {"data", "packs", "decoding"},
+    {"engines"},
     {"training", "translator", "prepare"},
     {"augmentation", "assessment", "bulk", "interop", "server", "sharing"},
     {"adding"},

@@ -229,7 +229,7 @@ def describe(translator: Translator, job: FileJob, text: InputText) -> dict[str,
         "chunk": job.window,
         "desegment": job.desegment,
         "device": weight.device.type,
-        "dtype": str(weight.dtype).removeprefix("torch."),
+        "dtype": translator.engine.how,
     }
 
 

@@ -13,13 +13,16 @@ from typing import NamedTuple, overload
 from graftmt.base import Base
 from graftmt.data import Direction
 from graftmt.data.corpus import LONGEST_LINE
-from graftmt.decoding import SearchOptions, search_all
+from graftmt.decoding import SearchOptions
+from graftmt.engines import Engine, NativeEngine, NativeSearcher, Searcher
 from graftmt.errors import DataError, LanguageError
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
 from graftmt.packs.composition import check_fits
 from graftmt.text import Codec, languages_of
 from graftmt.text.aliases import find_language, nearest_language
 
+INT8 = "int8"
+"""The precision in which the large matrices of a model are int8, and all else fp32."""
 LONGEST_SOURCE = 1024
 """Tokens. Far more than a sentence; a longer line is refused rather than translated badly."""
 LONGEST_BYTES = 4 * LONGEST_LINE
@@ -84,7 +87,8 @@ class Translator:
 
     Packs come as a list, or as a mapping of names where several are for one language and side; a request then says which.
     One translator may be used from many threads. `fold=False` keeps low-rank updates and parallel adapters apart from the
-    weights they change: somewhat slower, but all packs then share the base's memory.
+    weights they change: somewhat slower, but all packs then share the base's memory. `dtype="int8"` is for CPUs: large matrices
+    are int8, made once for the base and shared by all packs. `engine` is what searches: graftmt itself unless one is given.
     """
 
     def __init__(
@@ -95,9 +99,14 @@ class Translator:
         device: str = "cpu",
         dtype: str = "fp32",
         fold: bool = True,
+        engine: Engine | None = None,
     ) -> None:
         self.fold = fold
-        self.base = base if isinstance(base, Base) else Base.load(base, device=device, dtype=dtype)
+        int8 = dtype == INT8
+        self.base = base if isinstance(base, Base) else Base.load(base, device=device, dtype="fp32" if int8 else dtype)
+        weight = self.base.model.source_embedding.weight
+        self.engine = NativeEngine(weight.dtype, weight.device, int8=int8) if engine is None else engine
+        self._searchers: dict[int, Searcher] = {}
         self.packs: dict[str, Pack] = {}
         self._compositions: dict[tuple[str | bool | None, ...], Composition] = {}
         self._lock = threading.Lock()
@@ -190,6 +199,14 @@ class Translator:
                 packs = [None if pack is None else pack.for_partner(other, config) for pack, other in found]
                 self._compositions[key] = compose(self.base, source=packs[0], target=packs[1], fold=self.fold)
             return self._compositions[key]
+
+    def searcher(self, composition: Composition) -> Searcher:
+        """What the engine makes of a composition of this translator, once."""
+        with self._lock:
+            found = self._searchers.get(id(composition))
+            if found is None:
+                found = self._searchers[id(composition)] = self.engine.searcher(composition, self.base.fingerprint)
+            return found
 
     def _pack_for(self, language: str, side: Side, chosen: str | None) -> str | None:
         """The name of the pack that reads or writes a language; none is needed for the base's own."""
@@ -343,7 +360,14 @@ class Translator:
                 if on_batch is not None:
                     on_batch(before + number)
 
-            found = translate_encoded(model, [requests[row] for row in rows], [encoded[row] for row in rows], options, hear)
+            found = translate_encoded(
+                model,
+                [requests[row] for row in rows],
+                [encoded[row] for row in rows],
+                options,
+                hear,
+                searcher=self.searcher(model),
+            )
             for row, translations in zip(rows, found, strict=True):
                 results[row] = translations
             done += sum(bool(encoded[row]) for row in rows)
@@ -368,19 +392,21 @@ def translate_encoded(
     encoded: Sequence[Sequence[int]],
     options: SearchOptions,
     on_batch: OnBatch | None = None,
+    *,
+    searcher: Searcher | None = None,
 ) -> list[list[Translation]]:
-    """The best translations of requests that share a composition, from their tokens; their directions may differ."""
+    """The best translations of requests that share a composition, from their tokens; their directions may differ.
+
+    Without a `searcher` the composition's model searches as it is.
+    """
+    searcher = searcher or NativeSearcher.of(model)
     results = [[Translation("", 0.0, True)] for _ in requests]
     codec, rows = model.codec, [row for row, tokens in enumerate(encoded) if tokens]
-    found = search_all(
-        model.model,
+    found = searcher.search(
         [source_rows(codec, requests[row], encoded[row]) for row in rows],
         [codec.decoder_prefix(requests[row].target) for row in rows],
         options,
-        end=codec.end_id,
-        forbidden=codec.forbidden,
-        on_batch=on_batch,
-        keep=True,
+        on_batch,
     )
     for row, hypotheses in zip(rows, found, strict=True):
         decode = codec.target_tokenizer(requests[row].target).decode

@@ -25,6 +25,7 @@ from graftmt.base import Base, choose_device, read_base_document
 from graftmt.data import Corpus
 from graftmt.data.corpus import check_equal_lengths, find_files
 from graftmt.data.training_text import in_order, open_split
+from graftmt.engines import Engine as SearchEngine
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
@@ -70,6 +71,9 @@ class AugmentOptions:
     device: str = "auto"
     dtype: str = "fp32"
     engine: Engine = LOCAL
+    """Who does the work: this process, or a cluster."""
+    search: SearchEngine | None = None
+    """What searches for translations, where it is not graftmt itself."""
     minutes: float | None = None
     """After so many, what is translated is kept and `Stopped` is raised."""
     fresh: bool = False
@@ -121,7 +125,13 @@ def augment(
     known = (*options.new, *base_languages)
     splits = open_splits(options.train, options.new, known) if splits is None else splits
     pivot, languages = choose_languages(options, splits["train"], base_languages)
-    teacher = Teacher(base=options.teacher or options.base, packs=options.packs, device=options.device, dtype=options.dtype)
+    teacher = Teacher(
+        base=options.teacher or options.base,
+        packs=options.packs,
+        device=options.device,
+        dtype=options.dtype,
+        search=options.search,
+    )
     if spec.back_translated:
         teacher.check(pivot, languages)
     begun = describe_work(options, spec, splits["train"], pivot, languages, teacher)
