@@ -66,7 +66,7 @@ class Family(ABC):
         """Where each parameter of ours comes from."""
 
     @abstractmethod
-    def text(self, folder: ForeignFolder, rows: tuple[int, int]) -> BaseText:
+    def text(self, folder: ForeignFolder, weights: Weights, rows: tuple[int, int]) -> BaseText:
         """Its text, for matrices of so many rows (source, target)."""
 
     def weights(self, folder: ForeignFolder) -> Weights:

@@ -65,7 +65,7 @@ def import_base(options: ImportOptions) -> Imported:
     rows = _matrix_rows(config, names, weights, folder.path)
     expected = parameter_shapes(config, rows[0], None if rows[0] == rows[1] else rows[1])
     chosen = check_weights(weights, names, expected, family.unused(), folder.path)
-    text = family.text(folder, rows)
+    text = family.text(folder, weights, rows)
     config = replace(config, padding_id=text.side("source").padding_id)
     dtype = stored_dtype(weights, names) if options.dtype is None else DTYPES[options.dtype]
     with progress("numbers read", size_of(expected)) as bar:
