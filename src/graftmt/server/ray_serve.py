@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,8 @@ NAME = "graftmt"
 
 def serve_on_ray(options: ServeOptions, say: Callable[[str], None], *, blocking: bool = True) -> None:
     """Starts `options.ray` replicas behind Ray's proxy; each loads base and packs and watches the folders itself."""
+    # Ray kills a proxy that is not ready after 5 seconds, which a busy machine needs for its imports; and waits 60 for one.
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "55")
     try:
         import ray
         from ray import serve

@@ -81,5 +81,6 @@ class ServeOptions:
     """Addresses of proxies whose X-Forwarded-For is believed. Default: none."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "packs", tuple(map(Path, self.packs)))  # the command line has them as texts
         if "*" in self.proxies:
             raise ConfigError("--proxies *: any client could then claim any address; name your proxies.")
