@@ -141,7 +141,11 @@ def engines_of(translator: Translator, direction: Direction, folder: Path, threa
 
         return translate
 
-    engines: dict[str, Callable[[], Translate]] = {NATIVE: native}
+    def native_int8() -> Translate:
+        small = Translator(translator.base, translator.packs, dtype="int8")
+        return lambda lines: small.translate(lines, source=source, target=target)
+
+    engines: dict[str, Callable[[], Translate]] = {NATIVE: native, "graftmt int8": native_int8}
     for quantization in ("float32", "int8"):
         for workers in dict.fromkeys((1, threads)):
             name = f"CTranslate2 {quantization}, {workers} × {max(1, threads // workers)} threads"

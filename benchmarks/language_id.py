@@ -9,6 +9,13 @@ Aims, per language: 95 % or more of the wrong lines dropped, 3 % or less of the 
 among the corpus's languages (the default of `graftmt prepare clean`), among all it knows (--open-set), and n-gram classifiers
 trained on another split (--trusted). Lines of any length take part; those too short to be judged are kept, good or wrong.
 "Hardest": the share dropped where all wrong lines are in the one language that is hardest to tell from the right one.
+
+    python benchmarks/language_id.py [CORPUS] --two-languages [--lines 3000] [--json]
+
+A corpus of two languages for each language of CORPUS: English and it, with 10 % of its lines in the other languages and in
+English. Sentences (five English words or more) and short phrases (four or fewer) of CORPUS, and phrases from CLDR. "Before" is
+the detector alone among all it knows, "after" what `graftmt prepare clean` does. A good line is kept if both its texts are;
+the rules copies, scripts and language_id apply.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,8 +34,10 @@ from typing import Any
 
 from graftmt import __version__
 from graftmt.data import Corpus
-from graftmt.demo.phrase_corpus import BASE_LANGUAGES, NEW_LANGUAGES, write_corpus
+from graftmt.demo.phrase_corpus import BASE_LANGUAGES, NEW_LANGUAGES, build_corpus, write_corpus
+from graftmt.prepare.cleaning import CleaningConfig, clean_chunk, examine
 from graftmt.prepare.language_id import DETECTOR_MARGIN, FEWEST_LETTERS_OF_A_LINE, NGRAM_MARGIN, LanguageFilter
+from graftmt.prepare.source import Source
 
 AIMS = {"wrong_dropped": 0.95, "good_dropped": 0.03}
 WRONG_SHARE = 0.1
@@ -45,6 +55,10 @@ NOTE_ON_DEMO = "The demo's text, made from CLDR: dates, units and names, many to
 
 def main() -> None:
     arguments = parse_arguments()
+    if arguments.two_languages:
+        made = two_language_report(arguments)
+        print(json.dumps(made, ensure_ascii=False, indent=2) if arguments.json else two_language_table(made))
+        return
     with TemporaryDirectory(prefix="graftmt-language-id-") as temporary:
         report = make_report(arguments, arguments.corpus or write_demo_corpus(Path(temporary), arguments))
     print(json.dumps(report, ensure_ascii=False, indent=2) if arguments.json else table(report))
@@ -82,6 +96,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=3000, help="good lines a language, at most (default: %(default)s)")
     parser.add_argument("--trusted-split", default="", help="train n-gram classifiers on this split too (default: do not)")
     parser.add_argument("--seed", type=int, default=1, help="of the mixing (default: %(default)s)")
+    parser.add_argument("--two-languages", action="store_true", help="corpora of English and one other language instead")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args()
     if arguments.split == arguments.trusted_split:
@@ -151,6 +166,113 @@ def measure(
         "aims_missed": [name for name in rows if name not in reached],
         "lines_per_second": sum(map(len, mixed.values())) / max(seconds, 1e-9),
     }
+
+
+Pair = tuple[str, str]
+"""English, and the text in another language."""
+CLDR_CODES = {"zh_cn": "zh", "pt_br": "pt_BR", "no": "nb"}
+KINDS = ("sentences", "short phrases", "CLDR phrases")
+SHORT = 4
+"""English words of a short phrase, at most."""
+
+
+def two_language_report(arguments: argparse.Namespace) -> dict[str, Any]:
+    texts = two_language_texts(arguments)
+    kinds: dict[str, Any] = {}
+    for kind, pairs in texts.items():
+        rows = {language: measure_pair(language, pairs, arguments) for language in pairs}
+        kinds[kind] = {"languages": rows, "aims_reached": {when: reached(rows, when) for when in ("before", "after")}}
+    return {
+        "benchmark": "language_id, two languages",
+        "corpus": str(arguments.corpus or ""),
+        "split": arguments.split,
+        "lines": arguments.lines,
+        "seed": arguments.seed,
+        "aims": {"good_kept": 1 - AIMS["good_dropped"], "wrong_dropped": AIMS["wrong_dropped"]},
+        "versions": {"graftmt": __version__, "py3langid": version("py3langid")},
+        "kinds": kinds,
+    }
+
+
+def two_language_texts(arguments: argparse.Namespace) -> dict[str, dict[str, list[Pair]]]:
+    """kind → language → its lines with English."""
+    found: dict[str, dict[str, list[Pair]]] = {kind: {} for kind in KINDS}
+    languages = ["fr", "de", "es", "ru", "el", "uk"]
+    if arguments.corpus:
+        corpus = Corpus.open(arguments.corpus, arguments.split)
+        english = list(corpus.lines("en"))
+        languages = [language for language in corpus.languages if language != "en"]
+        for language in languages:
+            pairs = [(one, other) for one, other in zip(english, corpus.lines(language), strict=True) if one and other]
+            found["sentences"][language] = [pair for pair in pairs if len(pair[0].split()) > SHORT]
+            found["short phrases"][language] = [pair for pair in pairs if len(pair[0].split()) <= SHORT]
+    for language in languages:
+        code = CLDR_CODES.get(language, language)
+        made = build_corpus(("en", code), train_lines=arguments.lines, valid_lines=0, test_lines=0, seed=arguments.seed)[
+            "train"
+        ]
+        found["CLDR phrases"][language] = list(zip(made["en"], made[code], strict=True))
+    return {kind: pairs for kind, pairs in found.items() if pairs}
+
+
+def measure_pair(language: str, pairs: dict[str, list[Pair]], arguments: argparse.Namespace) -> dict[str, Any]:
+    lines = mixed_pairs(language, pairs, arguments)
+    source = Source(f"en and {language}", ("en", language), lambda: iter([pair for _, pair in lines]))
+    config = CleaningConfig().with_rules(["copies", "scripts", "language_id"])
+    alone = replace(examine(source, replace(config, language_id=False)), filter=LanguageFilter.make(("en", language)))
+    row: dict[str, Any] = {"good": sum(origin == language for origin, _ in lines)}
+    row["wrong"] = len(lines) - row["good"]
+    for when in ("before", "after"):
+        started = time.process_time()
+        state = alone if when == "before" else examine(source, config)
+        cleaned, _ = clean_chunk([pair for _, pair in lines], config, state)
+        good = [all(texts) for (origin, _), texts in zip(lines, cleaned, strict=True) if origin == language]
+        wrong = [not texts[1] for (origin, _), texts in zip(lines, cleaned, strict=True) if origin != language]
+        row[when] = {
+            "good_kept": sum(good) / len(good),
+            "wrong_dropped": sum(wrong) / len(wrong),
+            "seconds": round(time.process_time() - started, 2),
+        }
+    return row
+
+
+def mixed_pairs(language: str, pairs: dict[str, list[Pair]], arguments: argparse.Namespace) -> list[tuple[str, Pair]]:
+    """Good lines, and 10 % with a text in another language that the right one does not have too."""
+    chance = random.Random(f"{arguments.seed} {language}")
+    own = pairs[language]
+    count = min(arguments.lines, len(own))
+    lines = [(language, own[index * len(own) // count]) for index in range(count)]
+    right = {text for _, text in own}
+    others = [*(name for name in pairs if name != language), "en"]
+    wrong = round(count * WRONG_SHARE / (1 - WRONG_SHARE))
+    while len(lines) < count + wrong:
+        origin = others[len(lines) % len(others)]
+        english, text = chance.choice(pairs[language if origin == "en" else origin])
+        text = english if origin == "en" else text
+        if text not in right and any(map(str.isalpha, text)):
+            lines.append((origin, (chance.choice(own)[0], text)))
+    chance.shuffle(lines)
+    return lines
+
+
+def reached(rows: dict[str, Any], when: str) -> int:
+    least_kept, least_dropped = 1 - AIMS["good_dropped"], AIMS["wrong_dropped"]
+    return sum(row[when]["good_kept"] >= least_kept and row[when]["wrong_dropped"] >= least_dropped for row in rows.values())
+
+
+def two_language_table(report: dict[str, Any]) -> str:
+    lines = [f"{report['corpus'] or 'no corpus'}, {report['split']}: English and one language, 10 % of its lines in others", ""]
+    for kind, measured in report["kinds"].items():
+        rows = measured["languages"]
+        lines.append(f"{kind:<15}{'good kept':>22}{'wrong dropped':>22}{'seconds':>16}")
+        lines.append(f"{'':<15}" + f"{'before':>12}{'after':>10}" * 2 + f"{'before':>9}{'after':>7}")
+        for language, row in rows.items():
+            shares = [f"{row[when][key]:.1%}" for key in ("good_kept", "wrong_dropped") for when in ("before", "after")]
+            seconds = f"{row['before']['seconds']:>9.1f}{row['after']['seconds']:>7.1f}"
+            lines.append(f"{language:<15}{shares[0]:>12}{shares[1]:>10}{shares[2]:>12}{shares[3]:>10}{seconds}")
+        got = measured["aims_reached"]
+        lines += [f"aims reached: {got['before']} of {len(rows)} before, {got['after']} after", ""]
+    return "\n".join(lines)
 
 
 def table(report: dict[str, Any]) -> str:

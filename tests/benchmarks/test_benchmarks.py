@@ -63,3 +63,15 @@ def test_misalignment_makes_text_of_its_own() -> None:
     assert [row["kind"] for row in report["rows"]] == ["clean", "shifted", "shuffled", "exchanged"]
     for row in report["rows"][:3]:
         assert row["right"] == row["tries"] == 6
+
+
+def test_language_id_of_two_languages_says_before_and_after() -> None:
+    pytest.importorskip("py3langid")
+    pytest.importorskip("babel")
+    report = json.loads(run("language_id.py", "--two-languages", "--lines", "60", "--json"))
+    measured = report["kinds"]["CLDR phrases"]["languages"]
+    assert measured.keys() == {"fr", "de", "es", "ru", "el", "uk"}
+    for row in measured.values():
+        assert row["good"] == 60 and row["wrong"] == 7
+        for when in ("before", "after"):
+            assert 0 <= row[when]["wrong_dropped"] <= 1 and 0.5 < row[when]["good_kept"] <= 1

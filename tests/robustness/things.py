@@ -278,6 +278,7 @@ def corpus_readers(inside: str = "") -> tuple[Reader, ...]:
             "prepare clean",
             lambda case: ["prepare", "clean", folder(case), "-o", str(case.output / "clean"), "-q", "--no-language-id"],
         ),
+        _command("prepare join", lambda case: ["prepare", "join", folder(case), "-o", str(case.output / "joined"), "-q"]),
         _command(
             "prepare split",
             lambda case: [

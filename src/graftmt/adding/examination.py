@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graftmt.adding.pack_text import AddCorpus, hash_lines, usable_lines
 from graftmt.data import Corpus, Direction
-from graftmt.prepare.language_id import LanguageCheck, detector_code, wrong_language_share
+from graftmt.prepare.language_id import LanguageCheck, detector_code, foreign_lines
 from graftmt.text import Text, pieces_of
 from graftmt.text.casing import lowercase
 
@@ -123,7 +123,7 @@ def examine(
         for partner in corpus.partners
     }
     candidates = (*corpus.new, *(base.languages if known is None else known))
-    checks = {language: wrong_language_share(lines, language, candidates=candidates) for language, lines in sides.items()}
+    checks = foreign_lines(sides, candidates=candidates)
     return Examination(
         languages=languages,
         pairs=pairs,

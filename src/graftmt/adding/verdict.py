@@ -15,6 +15,7 @@ from graftmt.evaluation import score_chrf
 from graftmt.packs import Pack, Side
 from graftmt.packs.card import kind_of
 from graftmt.progress import progress
+from graftmt.text import languages_of
 from graftmt.translator import Translator
 
 OTHERS = 4
@@ -108,7 +109,8 @@ def judge(
     """
     translator = Translator(base, [pack])
     many = [name for name in partners if name not in few]
-    rest = [name for name in base.languages if name not in many]
+    other: Side = "target" if pack.side == "source" else "source"
+    rest = [name for name in languages_of(base.tokenizer, other) if name not in many]
     trained = with_sentences(corpus, [_direction(pack, new, old) for new in pack.languages for old in many])
     watched = [
         direction
@@ -118,7 +120,8 @@ def judge(
     if not (trained or watched):
         return None
     options = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(base.model.device.type))
-    pivot = next((name for name in many if name in base.languages), None)
+    both = {*base.source_languages} & {*base.target_languages}
+    pivot = next((name for name in many if name in both), None)
     with progress("judging", 0) as report:
         found = evaluate_directions(
             translator, corpus, [*trained, *watched], pairs=lines, options=options, on_batch=lambda n: report.update(n, "lines")

@@ -277,7 +277,7 @@ def describe(
         "beam": options.search.beam,
         "length_penalty": options.search.length_penalty,
         "max_length": options.search.max_length,
-        "dtype": str(translator.base.model.source_embedding.weight.dtype).removeprefix("torch."),
+        "dtype": translator.engine.how,
         "desegmented": list(unspaced),
         "directions": [str(direction) for direction in options.directions],
         "text": {name: digest(lines) for name, lines in texts.items()},

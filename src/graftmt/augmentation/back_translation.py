@@ -20,12 +20,15 @@ from numpy.typing import NDArray
 from graftmt.augmentation.chunks import Chunk, Translated, Work
 from graftmt.augmentation.engines import Engine, map_chunks
 from graftmt.augmentation.line_choice import Plan
-from graftmt.base import Base, choose_device, read_base_document
+from graftmt.base import Base, read_base_document
 from graftmt.data import Corpus
 from graftmt.decoding import SearchOptions, batch_tokens_for
+from graftmt.devices import choose_device
+from graftmt.engines import Engine as SearchEngine
 from graftmt.errors import LanguageError, nearest
 from graftmt.packs import load_pack
-from graftmt.translator import LongLine, Request, Translator
+from graftmt.translation_requests import LongLine, Request
+from graftmt.translator import Translator
 
 LINES_TOGETHER = 4096
 WITH_OTHERS = "Take another --teacher, add --packs, or name the --languages to augment with."
@@ -39,15 +42,22 @@ class Teacher:
     packs: Mapping[str, Path] | Sequence[Path] = ()
     device: str = "cpu"
     dtype: str = "fp32"
+    search: SearchEngine | None = None
+    """What searches for translations, where it is not graftmt itself."""
 
     def load(self) -> Translator:
-        return Translator(self.base.absolute(), self.packs, device=choose_device(self.device), dtype=self.dtype)
+        device, dtype = choose_device(self.device), self.dtype if self.search is None else "fp32"
+        return Translator(self.base.absolute(), self.packs, device=device, dtype=dtype, engine=self.search)
 
     def facts(self) -> dict[str, Any]:
         """What its translations depend on."""
         named = self.packs.items() if isinstance(self.packs, Mapping) else [(str(path), path) for path in self.packs]
         packs = {name: load_pack(path).fingerprint for name, path in named}
-        return {"fingerprint": read_base_document(self.base)["fingerprint"], "packs": packs, "dtype": self.dtype}
+        return {
+            "fingerprint": read_base_document(self.base)["fingerprint"],
+            "packs": packs,
+            "dtype": self.dtype if self.search is None else self.search.how,
+        }
 
     def check(self, source: str, targets: Sequence[str], way_out: str = WITH_OTHERS) -> None:
         """It has to read the pivot and to write all the others; said now rather than by a worker in an hour."""

@@ -18,6 +18,7 @@ from graftmt.cli.common import (
     Packs,
     Precision,
     Quiet,
+    SearchEngine,
     SourcePack,
     TargetPack,
     Tokenize,
@@ -72,6 +73,7 @@ def evaluate(
     batch: BatchTokens = 0,
     device: Device = "auto",
     dtype: Precision = "fp32",
+    engine: SearchEngine = "native",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -97,13 +99,13 @@ def evaluate(
     from graftmt.api import chosen_directions, pivot_of
     from graftmt.assessment.assess import AssessOptions, assess
     from graftmt.assessment.score_report import document, off_target_notes, table, write_report
-    from graftmt.base import choose_device
     from graftmt.data import Corpus
     from graftmt.decoding import SearchOptions, batch_tokens_for
-    from graftmt.translator import Translator
+    from graftmt.devices import choose_device
+    from graftmt.interop.engines import open_translator
 
     device = choose_device(device)
-    translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
+    translator = open_translator(engine, base, parse_packs(packs), device=device, dtype=dtype)
     found = Corpus.open(corpus, split).known_as(translator.languages)
     pivot = pivot_of(translator, pivot)
     through = None if through is None else translator.code(through, "target")

@@ -22,6 +22,7 @@ from graftmt.cli.common import (
     MaxLength,
     Packs,
     Precision,
+    SearchEngine,
     SourcePack,
     TargetPack,
     json_text,
@@ -72,6 +73,7 @@ def translate(
     batch: BatchTokens = 0,
     device: Device = "auto",
     dtype: Precision = "fp32",
+    engine: SearchEngine = "native",
     skip_bad_lines: Annotated[
         bool,
         typer.Option("--skip-bad-lines", help="With files: a line too long or not text gives an empty one and is counted."),
@@ -109,16 +111,17 @@ def translate(
 
     graftmt translate -b BASE -s en -t fr --input news.en.gz --output news.fr.gz
     """
-    from graftmt.base import choose_device
     from graftmt.decoding import SearchOptions, batch_tokens_for
+    from graftmt.devices import choose_device
+    from graftmt.interop.engines import open_translator
     from graftmt.prepare.segmentation import desegment as join_words
-    from graftmt.translator import LongLine, Request, Translator
+    from graftmt.translation_requests import LongLine, Request
 
     if text:
         raise ConfigError(text_is_no_argument(text, base, source, target))
     check_files(input_file, output_file, fresh=fresh, skip_bad_lines=skip_bad_lines, quiet=quiet)
     device = choose_device(device)
-    translator = Translator(base, parse_packs(packs), device=device, dtype=dtype)
+    translator = open_translator(engine, base, parse_packs(packs), device=device, dtype=dtype)
     source, target = translator.code(source, "source"), translator.code(target, "target")
     pivot = None if pivot is None else translator.code(pivot, "target")
     if pivot in (source, target):
@@ -233,7 +236,7 @@ def chunks(stream: BinaryIO, size: int) -> Iterator[list[str]]:
 def _read(stream: BinaryIO, lines: queue.Queue[str | DataError | None]) -> None:
     """What cannot be read as text, or has no end, ends the input with an error, after all lines before it."""
     from graftmt.data.corpus import decode_line
-    from graftmt.translator import BYTES_TOO_MANY, LONGEST_BYTES, LongLine
+    from graftmt.translation_requests import BYTES_TOO_MANY, LONGEST_BYTES, LongLine
 
     number = 0
     try:

@@ -12,7 +12,8 @@ from math import sqrt
 from graftmt.errors import ConfigError, LanguageError, nearest
 from graftmt.prepare.detector import NO_LANGUAGE, detector_code, detector_languages, language_detector
 from graftmt.prepare.detector import detector as _detector
-from graftmt.prepare.evidence import Evidence, OwnText, learn
+from graftmt.prepare.evidence import FEWEST_LETTERS as FEWEST_LETTERS_OF_EVIDENCE
+from graftmt.prepare.evidence import Evidence, OwnText, learn, spread, worth_judging
 from graftmt.prepare.ngrams import NgramClassifier, enough_to_learn
 from graftmt.prepare.scripts import letters_worth
 
@@ -21,6 +22,7 @@ __all__ = [
     "LanguageFilter",
     "detector_code",
     "detector_languages",
+    "foreign_lines",
     "language_detector",
     "long_enough",
     "wrong_language_share",
@@ -75,6 +77,36 @@ def wrong_language_share(
         return LanguageCheck(None, reason, [])
     wrong = [f"{code}: {line}" for code, line in found if code != name]
     return LanguageCheck(len(wrong) / len(found), "", wrong[:EXAMPLES])
+
+
+def foreign_lines(
+    sides: Mapping[str, Sequence[str]], *, candidates: Sequence[str] = (), limit: int = 2_000
+) -> dict[str, LanguageCheck]:
+    """The same for the languages of one corpus, judged as `prepare clean` does: by all of its text, so short lines count too.
+
+    `candidates` are languages that wrong lines may be in, beside the corpus's own; likely ones where there are none.
+    """
+    checks: dict[str, LanguageCheck] = {}
+    try:
+        known = detector_languages()
+    except ConfigError:
+        missing = "the language detector is not installed: pip install 'graftmt[prepare]'"
+        return {language: LanguageCheck(None, missing, []) for language in sides}
+    samples = {language: spread(lines, limit) for language, lines in sides.items() if detector_code(language) in known}
+    codes = [code for name in candidates if (code := detector_code(name)) in known]
+    evidence = learn(samples, candidates=codes or None)
+    for language in sides:
+        if language not in samples:
+            checks[language] = LanguageCheck(None, f"the language detector does not know {language}", [])
+            continue
+        judged = [line for line in samples[language] if worth_judging(line)]
+        if len(judged) < FEWEST_LINES:
+            reason = f"too few lines of {FEWEST_LETTERS_OF_EVIDENCE} letters or more to tell: {len(judged)}, at least "
+            checks[language] = LanguageCheck(None, f"{reason}{FEWEST_LINES} are needed", [])
+            continue
+        wrong = [f"{code}: {line}" for line in judged if (code := evidence.other_language(line, language))]
+        checks[language] = LanguageCheck(len(wrong) / len(judged), "", wrong[:EXAMPLES])
+    return checks
 
 
 FEWEST_CANDIDATES = 3

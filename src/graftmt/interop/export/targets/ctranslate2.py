@@ -60,7 +60,7 @@ class CTranslate2(ExportTarget):
             f"    pip install ctranslate2 {' '.join(requirements(job))}",
             f"    python translate.py {first.source} {first.target} < input.txt > output.txt",
             "",
-            "`translate.py` is 80 lines that use CTranslate2's own Python package; in a program:",
+            "`translate.py` is a short file that uses CTranslate2's own Python package; in a program:",
             "",
             "```python",
             "from translate import Translator",

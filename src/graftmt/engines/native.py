@@ -1,0 +1,59 @@
+"""graftmt's own search, on any device; on a CPU with int8 weights too. Layer 3½."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from graftmt.decoding import Hypothesis, SearchOptions, search_all
+from graftmt.decoding.int8 import Int8Weights, int8_kernels
+from graftmt.engines.engine_protocol import OnBatch
+from graftmt.errors import ConfigError
+from graftmt.model import Transformer
+from graftmt.packs import Composition
+
+
+@dataclass(frozen=True)
+class NativeSearcher:
+    """A model, and what of it must not come out."""
+
+    model: Transformer
+    end: int
+    forbidden: Sequence[int]
+
+    @classmethod
+    def of(cls, composition: Composition, model: Transformer | None = None) -> NativeSearcher:
+        """For its own model, or another form of that."""
+        return cls(model or composition.model, composition.codec.end_id, composition.codec.forbidden)
+
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        options: SearchOptions,
+        on_batch: OnBatch | None = None,
+    ) -> list[list[Hypothesis]]:
+        return search_all(
+            self.model, sources, prefixes, options, end=self.end, forbidden=self.forbidden, on_batch=on_batch, keep=True
+        )
+
+
+class NativeEngine:
+    """Runs compositions as they are, or with their large matrices in int8, each of which all compositions share."""
+
+    def __init__(self, dtype: torch.dtype, device: torch.device, *, int8: bool = False) -> None:
+        self.dtype = dtype
+        self.weights = Int8Weights() if int8 else None
+        if int8:
+            int8_kernels()
+            if device.type != "cpu" or dtype != torch.float32:
+                raise ConfigError(f"int8 is for a base in fp32 on a CPU; this one is {dtype} on {device}. Use bf16, fp16.")
+
+    @property
+    def how(self) -> str:
+        return "int8" if self.weights is not None else str(self.dtype).removeprefix("torch.")
+
+    def searcher(self, composition: Composition, base: str) -> NativeSearcher:
+        return NativeSearcher.of(composition, self.weights.model(composition.model) if self.weights is not None else None)
