@@ -7,8 +7,8 @@ from pathlib import Path
 from graftmt.errors import CheckpointError
 from graftmt.interop.importing.fairseq_checkpoint import FairseqWeights
 from graftmt.interop.importing.family import Family, ForeignFolder, Names
+from graftmt.interop.importing.foreign_settings import Settings
 from graftmt.interop.importing.layer_names import embedding_norm_names, layer_names, position_names
-from graftmt.interop.importing.settings import Settings
 from graftmt.interop.importing.weights import Weights
 from graftmt.model import ModelConfig
 from graftmt.text import BaseText
