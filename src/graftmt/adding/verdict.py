@@ -133,16 +133,8 @@ def judge(
             if watched and pivot is not None
             else []
         )
-    by_pivot = {str(evaluation.direction): evaluation for evaluation in through}
-    scores = {}
-    for evaluation in found:
-        direction = evaluation.direction
-        seen = not {*direction}.isdisjoint(few)
-        entry = {**direction._asdict(), **figures(evaluation)}
-        entry |= {"zero_shot": direction in watched and not seen, "few_lines": direction in watched and seen}
-        if str(direction) in by_pivot:
-            entry["pivot"] = {"through": pivot, **figures(by_pivot[str(direction)])}
-        scores[str(direction)] = entry
+    by_pivot = {str(evaluation.direction): {"through": pivot, **figures(evaluation)} for evaluation in through}
+    scores = {str(one.direction): _entry(one, watched, few, by_pivot.get(str(one.direction))) for one in found}
     judged = [one for one in found if one.direction in trained]
     return Verdict(
         corpus.split,
@@ -153,6 +145,17 @@ def judge(
         own=fmean(one.scores.figures({"chrf": 2})["chrf"] for one in standard) if standard else None,
         own_directions=tuple(map(str, own)),
     )
+
+
+def _entry(
+    evaluation: Evaluation, watched: Sequence[Direction], few: Sequence[str], pivot: dict[str, Any] | None
+) -> dict[str, Any]:
+    """What the card says of one direction."""
+    direction = evaluation.direction
+    seen = not {*direction}.isdisjoint(few)
+    entry = {**direction._asdict(), **figures(evaluation)}
+    entry |= {"zero_shot": direction in watched and not seen, "few_lines": direction in watched and seen}
+    return entry if pivot is None else {**entry, "pivot": pivot}
 
 
 def own_directions(base: Base, corpus: Corpus, side: Side, partners: Sequence[str]) -> list[Direction]:
