@@ -17,8 +17,8 @@ from graftmt.files import write_json, write_text
 from graftmt.interop.export.joint_rows import PADDING, JointRows, joint_rows
 from graftmt.interop.export.library_tokenizer import tokenizer_config
 from graftmt.interop.export.plain_model import PlainModel, PlainStack
-from graftmt.interop.export.registry import text_form
 from graftmt.interop.export.target import ExportTarget, Job
+from graftmt.interop.export.target_registry import text_form
 from graftmt.interop.export.text_files import copy_standalone, names_of_rows, requirements, text_problem, write_texts
 from graftmt.interop.export.text_for_import import write_text_for_import
 from graftmt.model.plain_layers import AttentionPart, PlainLayer
