@@ -195,7 +195,8 @@ def in_process_of_its_own(source: Path, output: Path, arguments: argparse.Namesp
 
 def measure(source: Path, output: Path, memory: str, threads: int) -> dict[str, Any]:
     from graftmt.prepare.bilingual import find_corpora
-    from graftmt.prepare.through_english import AlignOptions, align
+    from graftmt.prepare.duckdb_work import AlignOptions
+    from graftmt.prepare.through_english import align
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])

@@ -31,9 +31,10 @@ from peers.hugging_face import our_name, their_shape
 from torch import Tensor
 
 from graftmt import __version__
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.decoding import SearchOptions, search, search_all
+from graftmt.devices import choose_device
 from graftmt.model import SIZES, Transformer, named_size
 from graftmt.model.embeddings import sinusoidal_positions
 

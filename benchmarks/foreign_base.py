@@ -36,8 +36,9 @@ from peers.hugging_face import their_shape
 
 import graftmt
 from graftmt.adding.verification import verify
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.decoding import SearchOptions, batch_tokens_for
+from graftmt.devices import choose_device
 from graftmt.model import named_size
 from graftmt.translator import Translator
 

@@ -33,10 +33,11 @@ from training import free, made_up_corpus, out_of_memory
 
 from graftmt import __version__
 from graftmt.adding.defaults import default_recipe
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.data import Corpus, Direction, PackedBatch
 from graftmt.data.packing import LONGEST
 from graftmt.decoding import SearchOptions, search_all
+from graftmt.devices import choose_device
 from graftmt.model import ModelConfig, PackedTokens, Transformer
 from graftmt.packs import Composition, Pack, Recipe, compose, create_pack
 from graftmt.text import Tokenizer, train_subwords

@@ -25,13 +25,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from training import made_up_corpus  # the neighbour's corpus
 
 from graftmt import __version__
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.configuration import from_mapping
 from graftmt.data import BatchMaker, Corpus
+from graftmt.devices import choose_device
 from graftmt.evaluation import plot_curves
 from graftmt.model import dropout, packed_kernels, transformer
 from graftmt.training import PackConfig, TrainConfig, fused_loss, stages, train_base, train_pack
 from graftmt.training.journal import read_log
+from graftmt.training.training_job import Prepared
 
 LARGE = {"size": "base", "steps": 300, "batch_tokens": 16_384}
 SMALL = {"size": "tiny", "steps": 12, "batch_tokens": 2048}
@@ -131,7 +133,7 @@ def parse_arguments() -> argparse.Namespace:
 BATCH_MAKER = stages.batch_maker
 
 
-def padded_maker(config: Any, prepared: stages.Prepared, *others: Any) -> BatchMaker:
+def padded_maker(config: Any, prepared: Prepared, *others: Any) -> BatchMaker:
     """For the pairs of packed batches, with padding."""
     return BatchMaker(prepared.train, prepared.codec)
 

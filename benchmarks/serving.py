@@ -27,7 +27,8 @@ import httpx
 
 from graftmt.server.application import places_of
 from graftmt.server.serve_options import ServeOptions
-from graftmt.translator import Request, Translator
+from graftmt.translation_requests import Request
+from graftmt.translator import Translator
 
 LINES = {
     "en": "{n} days ago|in {n} weeks: Rome and Athens|{n} kilometers per hour|French and Greek, page {n}|Monday, {n} years ago",

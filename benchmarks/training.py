@@ -36,7 +36,7 @@ from peers.hugging_face import their_shape
 from torch import Tensor, nn
 
 from graftmt import __version__
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.data import (
     Batch,
     BatchMaker,
@@ -49,6 +49,7 @@ from graftmt.data import (
     PairSampler,
     tokenize_corpus,
 )
+from graftmt.devices import choose_device
 from graftmt.model import SIZES, Transformer, named_size, packed_kernels
 from graftmt.packs import Recipe, compose, create_pack
 from graftmt.text import Codec, Subwords, Tokenizer, train_subwords

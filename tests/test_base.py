@@ -13,7 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import graftmt.base
-from graftmt.base import FORMAT, Base, choose_device, read_base_document
+import graftmt.devices
+from graftmt.base import FORMAT, Base, read_base_document
+from graftmt.devices import choose_device
 from graftmt.errors import CheckpointError, ConfigError, DataError, GraftError
 from graftmt.model import ModelConfig
 from graftmt.text import Tokenizer
@@ -100,7 +102,7 @@ def test_a_base_stored_in_half_the_bytes_loads_in_any_precision(random_base: Bas
 def test_the_fingerprint_is_that_of_the_folder_whatever_precision_runs(toy_base: Path, base: Base, dtype: str) -> None:
     loaded = Base.load(toy_base, dtype=dtype)
     assert loaded.fingerprint == base.fingerprint
-    assert loaded.model.source_embedding.weight.dtype == graftmt.base.DTYPES[dtype]
+    assert loaded.model.source_embedding.weight.dtype == graftmt.devices.DTYPES[dtype]
 
 
 def test_the_fingerprint_changes_with_one_bit_of_any_tensor_a_name_or_the_vocabulary(base: Base) -> None:

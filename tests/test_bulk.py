@@ -18,7 +18,8 @@ from graftmt.data.corpus import compressed, open_binary
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.packs import Pack, save_pack
-from graftmt.translator import LONGEST_BYTES, LONGEST_SOURCE, Translator
+from graftmt.translation_requests import LONGEST_BYTES, LONGEST_SOURCE
+from graftmt.translator import Translator
 
 OPTIONS = SearchOptions(beam=2, max_length=5)
 LONG = "lako " * LONGEST_SOURCE

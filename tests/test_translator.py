@@ -16,7 +16,8 @@ from graftmt.base import Base
 from graftmt.decoding import SearchOptions
 from graftmt.errors import CheckpointError, DataError, GraftError, LanguageError
 from graftmt.packs import Pack, save_pack
-from graftmt.translator import LONGEST_BYTES, LONGEST_SOURCE, LongLine, Request, Translation, Translator
+from graftmt.translation_requests import LONGEST_BYTES, LONGEST_SOURCE, LongLine, Request, Translation
+from graftmt.translator import Translator
 
 OPTIONS = SearchOptions(beam=2, n_best=2, max_length=6)
 LINES = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graftmt.errors import GraftError as GraftError
     from graftmt.packs import Pack as Pack
     from graftmt.packs import Recipe as Recipe
-    from graftmt.translator import Translation as Translation
+    from graftmt.translation_requests import Translation as Translation
     from graftmt.translator import Translator as Translator
 
 _HOMES = {

@@ -51,7 +51,8 @@ def add(
     datasets.Dataset), or `train`: a corpus folder, or LANG=FILE for each language. Other `options` are the fields of
     `AddOptions`: steps, output, run, …. `on_step` hears each line of the training log; `say` what the command would print.
     """
-    from graftmt.base import Base, choose_device
+    from graftmt.base import Base
+    from graftmt.devices import choose_device
     from graftmt.pairs import stored_pairs
 
     if (pairs is None) == (train is None):
@@ -96,7 +97,8 @@ def add_with(options: AddOptions, base: Base | None = None, *, on_step: OnStep |
     """The packs that these options ask for, one side after the other; numbers in the recipe are models of the paper or ours."""
     from graftmt.adding.add import add_languages
     from graftmt.adding.plan import choose_sides, requests_of, with_codes
-    from graftmt.base import Base, choose_device
+    from graftmt.base import Base
+    from graftmt.devices import choose_device
     from graftmt.experiments.numbered import numbered_recipe
 
     if base is None:

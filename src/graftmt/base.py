@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,9 +17,11 @@ from typing import Any, Literal, TypedDict
 import torch
 from torch import Tensor
 
+from graftmt.base_card import BaseCard, model_card
 from graftmt.configuration import from_mapping, to_mapping
+from graftmt.devices import named_dtype
 from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
-from graftmt.errors import CheckpointError, ConfigError, GraftError, nearest
+from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.known_files import is_known, remember
 from graftmt.mistaken import instead_of_base
@@ -33,39 +34,11 @@ from graftmt.text.stored import StoredText, TextDocument, check_against, check_b
 FORMAT = 1
 """Raised when the folder's meaning changes; a reader refuses a newer one and keeps reading the older ones."""
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 DOCUMENT, TENSORS, CARD = "base.json", "model.safetensors", "README.md"
 
 MOST_ROWS = 2**24
 """Of a vocabulary: sixty times those of the largest models."""
-
-
-class CardConfig(TypedDict, total=False):
-    subwords: dict[str, Any]
-
-
-class _Named(TypedDict):
-    name: str
-
-
-class Origin(_Named, total=False):
-    """Where a base comes from that was imported; cards of its packs repeat it."""
-
-    family: str
-    revision: str
-    licence: str
-
-
-class BaseCard(TypedDict, total=False):
-    """What programs read of a base's card; the rest is for people."""
-
-    config: CardConfig
-    steps: int | None
-    training_seconds: float
-    curve: list[dict[str, Any]]
-    stages: list[Any]
-    origin: Origin
 
 
 class _Required(TypedDict):
@@ -308,46 +281,6 @@ def architecture_of(document: Mapping[str, Any], folder: Path) -> ModelConfig:
     return config
 
 
-def world_size() -> int:
-    """How many processes `torchrun` started."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def choose_device(name: str) -> str:
-    """`auto` is a GPU where there is one; a device that cannot be used is an error now rather than in mid-work."""
-    if torch.cuda.is_available():
-        # Padded batches of a shape not seen before took hundreds of milliseconds where the step itself takes fifty. What is
-        # planned anew for each shape is, most likely, cuDNN's attention, which torch prefers on recent GPUs.
-        torch.backends.cuda.enable_cudnn_sdp(False)
-        # Started by torchrun, each process has a GPU of its own.
-        if name in ("auto", "cuda"):
-            return f"cuda:{os.environ['LOCAL_RANK']}" if world_size() > 1 else "cuda"
-    if name == "auto":
-        return "cpu"
-    if name.startswith("cuda") and not torch.cuda.is_available():
-        raise GraftError(f"device is {name!r} but torch sees no CUDA GPU here; use device=cpu.")
-    try:
-        if torch.device(name).type == "cpu" and name != "cpu":
-            raise GraftError(f"device {name!r}: CPUs have no numbers here; use cpu.")
-    except RuntimeError:  # whose message lists every backend that torch has a name for
-        raise GraftError(
-            f"device {name!r} cannot be used, for torch knows none of this name; use cpu, cuda, cuda:1 or auto."
-        ) from None
-    try:
-        torch.zeros(1, device=name).item()  # "meta" has shapes alone
-    except (RuntimeError, AssertionError, ImportError) as error:
-        reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
-        raise GraftError(f"device {name!r} cannot be used here ({reason}); use cpu, cuda or auto.") from None
-    return name
-
-
-def named_dtype(name: str) -> torch.dtype:
-    if name not in DTYPES:
-        hint = nearest(name, DTYPES) or "."
-        raise ConfigError(f"unknown precision {name!r}{hint} Known: {', '.join(DTYPES)}.")
-    return DTYPES[name]
-
-
 def parameters(model: Transformer) -> dict[str, Tensor]:
     """What is stored of a model: each parameter once, tied ones under their first name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
@@ -369,39 +302,3 @@ def _begun(config: ModelConfig, tokenizer: str) -> hashlib._Hash:
     digest.update(json.dumps(chosen, sort_keys=True).encode())
     digest.update(tokenizer.encode())
     return digest
-
-
-def model_card(document: Mapping[str, Any]) -> str:
-    """README.md of a base folder: what a person who finds it wants to know first."""
-    shape = document["architecture"]
-    origin: Mapping[str, str] = document["card"].get("origin") or {}
-    facts = {"origin": origin.get("name"), **{key: value for key, value in origin.items() if key != "name"}}
-    lines = [
-        *licence_front_matter(origin),
-        "# A graftmt base",
-        "",
-        f"A multilingual Transformer for {len(document['languages'])} languages: {', '.join(document['languages'])}.",
-        "",
-        "| | |",
-        "|---|---|",
-        f"| fingerprint | `{document['fingerprint']}` |",
-        f"| parameters | {document['parameters']:,} ({document['dtype']}) |",
-        f"| vocabulary rows | {document['rows']:,} |",
-        f"| layers | {shape['encoder_layers']} encoder, {shape['decoder_layers']} decoder, {shape['norm']}-norm |",
-        f"| width | {shape['model_dim']}, FFN {shape['ffn_dim']}, {shape['heads']} heads |",
-    ]
-    facts |= {key: value for key, value in document["card"].items() if isinstance(value, str | int | float)}
-    lines += [f"| {key} | {in_table(value)} |" for key, value in facts.items() if value is not None]
-    lines += ["", "Translate with it: `graftmt translate --base FOLDER --source XX --target YY < input > output`.", ""]
-    return "\n".join(lines)
-
-
-def licence_front_matter(origin: Mapping[str, str]) -> list[str]:
-    """The head of a README that hubs read a licence from; nothing where none is known."""
-    licence = origin.get("licence")
-    return ["---", f"license: {json.dumps(licence, ensure_ascii=False)}", "---", ""] if licence else []
-
-
-def in_table(value: object) -> str:
-    """A fact that came from anyone's file, in a cell of a table."""
-    return " ".join(str(value).split()).replace("|", "\\|")

@@ -21,7 +21,8 @@ from graftmt.errors import ConfigError, DataError
 from graftmt.partial import PartialFile, Position
 from graftmt.places import check_file
 from graftmt.progress import Progress, pace, progress
-from graftmt.translator import LONGEST_BYTES, LongLine, Request, Translation, Translator
+from graftmt.translation_requests import LONGEST_BYTES, LongLine, Request, Translation
+from graftmt.translator import Translator
 
 FORMAT = 1
 BLOCK = 1 << 20

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from graftmt.adding import add as run
+from graftmt.adding.add_folder import check_earlier_run, steps_done, work_folder
 from graftmt.adding.add_options import AddOptions
 from graftmt.adding.examination import Examination
-from graftmt.adding.folder import check_earlier_run, steps_done, work_folder
 from graftmt.adding.plan import Request, requests_of
 from graftmt.adding.result import AddResult
 from graftmt.base import Base

@@ -22,7 +22,8 @@ from graftmt.augmentation.engines import LOCAL
 from graftmt.augmentation.line_choice import Plan, Spec, make_plan
 from graftmt.data import Corpus
 from graftmt.errors import GraftError, LanguageError
-from graftmt.translator import LONGEST_SOURCE, Translator
+from graftmt.translation_requests import LONGEST_SOURCE
+from graftmt.translator import Translator
 
 SIZE = 16
 

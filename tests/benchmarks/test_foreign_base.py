@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from graftmt.text.foreign.codes import NLLB
+from graftmt.text.foreign.language_codes import NLLB
 
 ROOT = Path(__file__).parents[2]
 CODES = {"eng_Latn": 90, "fra_Latn": 91, "rus_Cyrl": 92}

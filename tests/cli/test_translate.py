@@ -19,7 +19,8 @@ from graftmt.cli.translate import chunks
 from graftmt.decoding import SearchOptions
 from graftmt.errors import DataError, GraftError
 from graftmt.packs import load_pack, save_pack
-from graftmt.translator import LONGEST_BYTES, Translator
+from graftmt.translation_requests import LONGEST_BYTES
+from graftmt.translator import Translator
 
 TIMEOUT = 60.0
 

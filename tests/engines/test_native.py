@@ -18,7 +18,8 @@ from graftmt.model import ModelConfig, Transformer
 from graftmt.model.embeddings import Projection
 from graftmt.packs import Pack, Recipe, create_pack
 from graftmt.text import Subwords
-from graftmt.translator import Request, Translator
+from graftmt.translation_requests import Request
+from graftmt.translator import Translator
 
 WIDE = {"model_dim": 64, "ffn_dim": 128, "heads": 2}
 

@@ -28,7 +28,8 @@ from graftmt.data import Corpus
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
 from graftmt.prepare import through_english
 from graftmt.prepare.bilingual import BilingualCorpus, find_corpora
-from graftmt.prepare.through_english import AlignOptions, align
+from graftmt.prepare.duckdb_work import AlignOptions
+from graftmt.prepare.through_english import align
 
 Pairs = Mapping[str, Sequence[tuple[str, str]]]
 

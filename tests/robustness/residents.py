@@ -77,7 +77,7 @@ def _translator(folder: Path, dtype: str = "fp32") -> Any:
 
 def _answer(translator: Any, request: tuple[str, tuple[str, str, str | None, str | None]]) -> Any:
     from graftmt.decoding import SearchOptions
-    from graftmt.translator import Request
+    from graftmt.translation_requests import Request
 
     line, (source, target, source_pack, target_pack) = request
     asked = Request(line, source, target, None, source_pack, target_pack)

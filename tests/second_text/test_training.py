@@ -18,7 +18,8 @@ from graftmt.packs import Composition, Pack, compose, load_pack, save_pack
 from graftmt.text import Text
 from graftmt.training.optimization import packed_loss, smoothed_loss
 from graftmt.training.retraining import parent_text
-from graftmt.translator import Request, Translator, source_rows
+from graftmt.translation_requests import Request, source_rows
+from graftmt.translator import Translator
 
 KNOWN = ("en", "fr", "ru")
 ARRANGEMENTS = ("marian", "nllb-legacy", "one-way")

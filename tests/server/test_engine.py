@@ -15,7 +15,8 @@ from graftmt.decoding import SearchOptions
 from graftmt.errors import LanguageError
 from graftmt.server.engine import BatchFacts, Engine, EngineOptions
 from graftmt.server.refusals import Refused
-from graftmt.translator import LONGEST_SOURCE, LongLine, Request, Translation, Translator
+from graftmt.translation_requests import LONGEST_SOURCE, LongLine, Request, Translation
+from graftmt.translator import Translator
 
 SEARCH = SearchOptions(beam=2, n_best=2)
 

@@ -13,7 +13,7 @@ from server.conftest import Live
 
 from graftmt.errors import GraftError
 from graftmt.files import claimed
-from graftmt.server.jobs import Jobs
+from graftmt.server.background_jobs import Jobs
 from graftmt.server.keys import new_key
 
 TEXT = "Monday\n\n\t3 days ago\n" * 20

@@ -15,7 +15,7 @@ from graftmt.errors import GraftError
 from graftmt.packs import load_pack
 from graftmt.server.detection import Detector
 from graftmt.server.formats import FORMATS, format_of_file
-from graftmt.server.placeholders import around, kept, placeholders, spliced
+from graftmt.server.protected_spans import around, kept, placeholders, spliced
 from graftmt.server.sentences import LONGEST_SENTENCE, joined, segments
 
 MESSY = [

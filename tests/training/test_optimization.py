@@ -11,7 +11,7 @@ from graftmt.model import ModelConfig, Transformer
 from graftmt.model.embeddings import Projection
 from graftmt.training import fused_loss
 from graftmt.training.optimization import learning_rate, smoothed_loss
-from graftmt.training.run_configuration import StageConfig
+from graftmt.training.stage_configuration import StageConfig
 
 ROWS = 30
 

@@ -18,10 +18,9 @@ from graftmt.training.run_configuration import (
     RetrainConfig,
     RetrainDataConfig,
     RunConfig,
-    StageConfig,
     SubwordConfig,
-    ValidationConfig,
 )
+from graftmt.training.stage_configuration import StageConfig, ValidationConfig
 
 NUMBERS = (int, float, int | None, float | None, tuple[float, ...])
 SECTIONS = (

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from graftmt.adding.add_folder import check_earlier_run, steps_done, work_folder
 from graftmt.adding.add_options import AddOptions
 from graftmt.adding.defaults import FEWEST_LINES, choose_steps
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
-from graftmt.adding.folder import check_earlier_run, steps_done, work_folder
 from graftmt.adding.judgement import Judgement, is_still_improving, judged
 from graftmt.adding.more_text import PlannedText, plan_more_text, poor_text, with_more_text
 from graftmt.adding.plan import AddPlan, Request, make_plan, without_more_text
@@ -20,7 +20,8 @@ from graftmt.adding.result import AddResult
 from graftmt.adding.settings import make_config
 from graftmt.adding.text_check import TextCheck
 from graftmt.adding.verdict import Verdict, judge, no_verdict
-from graftmt.base import Base, choose_device, world_size
+from graftmt.base import Base
+from graftmt.devices import choose_device, world_size
 from graftmt.files import write_json
 from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.progress import say, silence

@@ -8,6 +8,7 @@ from graftmt.adding.examination import Examination
 from graftmt.base import Base
 from graftmt.packs import Recipe, Side
 from graftmt.packs.components.language_code import has_choice
+from graftmt.text import languages_of
 from graftmt.text.aliases import english_in
 
 EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
@@ -35,9 +36,10 @@ def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None
         recipe = f"embed + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"
     else:
         recipe = "embed" + " + enc-first-layer" * augmented + " + init:alignment"
-    if "en" not in base.languages and has_choice(side, base.tokenizer.layout.placement(side)):
-        known = [name for name in partners or () if name in base.languages] or base.languages
-        recipe = f"{recipe} + code:learned:{english_in(base.languages) or known[0]}"
+    own = languages_of(base.tokenizer, side)  # those with a code where the new language gets one
+    if "en" not in own and has_choice(side, base.tokenizer.layout.placement(side)):
+        known = [name for name in partners or () if name in own] or own
+        recipe = f"{recipe} + code:learned:{english_in(own) or known[0]}"
     return Recipe.parse(recipe)
 
 

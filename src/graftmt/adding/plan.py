@@ -11,18 +11,20 @@ from graftmt.adding.add_options import AddOptions
 from graftmt.adding.defaults import FEWEST_LINES, default_recipe, most_lines, pairs_for_a_line
 from graftmt.adding.pack_text import AddCorpus, Check, open_add_corpus
 from graftmt.augmentation import Spec
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.decoding import SearchOptions
-from graftmt.errors import ConfigError
+from graftmt.devices import choose_device
+from graftmt.errors import ConfigError, LanguageError, first_few
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack, read_pack_document
 from graftmt.packs.archive import ARCHIVE
 from graftmt.packs.components.language_code import code_of, with_base_codes
 from graftmt.packs.storage import check_place as check_pack_place
 from graftmt.packs.storage import check_unclaimed
 from graftmt.places import RUNS, check_place
+from graftmt.text import languages_of
 from graftmt.text.aliases import find_language, new_language
 from graftmt.training import PackConfig
-from graftmt.training.pack_preparation import check_parent
+from graftmt.training.pack_preparation import check_parent, other_side
 
 NO_AUGMENTATION = "none"
 TEACHER_ALONE = "--teacher is the model that back-translates for --augment; give both or neither."
@@ -180,7 +182,7 @@ def check_request(request: Request, base: Base) -> None:
     recipe = recipe_of(request, base, augmented=request.augment != NO_AUGMENTATION)
     _check_code(recipe, options)
     if code_of(recipe).is_nearest:
-        recipe = recipe.having(replace(code_of(recipe), language=base.languages[0]))
+        recipe = recipe.having(replace(code_of(recipe), language=languages_of(base.tokenizer, request.side)[0]))
     check_recipe(recipe, request.side, options.languages, base)
     if parent is not None:
         config = PackConfig(run=Path(), languages=options.languages, side=request.side, parent=options.parent)
@@ -265,14 +267,31 @@ def find_text(request: Request, base: Base, folder: Path, check: Check | None = 
     return open_add_corpus(
         options.train,
         new=options.languages,
-        base_languages=base.languages,
-        partners=options.partners,
+        base_languages=languages_of(base.tokenizer, other_side(request.side)),
+        partners=possible_partners(request, base),
         valid=options.valid,
         test=options.test,
         work=folder,
         seed=options.seed,
         check=check,
     )
+
+
+def possible_partners(request: Request, base: Base) -> tuple[str, ...] | None:
+    """Those asked for that the base has on the other side; one that it has on neither is left for an error that names it.
+
+    A base of one way reads some languages and writes others, and `--with` is one option for both sides.
+    """
+    asked = request.options.partners
+    other = languages_of(base.tokenizer, other_side(request.side))
+    kept = tuple(name for name in asked or () if name in other or name not in base.languages)
+    if asked and not kept:
+        raise LanguageError(
+            f"--with: this base does not {'write' if request.side == 'source' else 'read'} {', '.join(asked)}, and a "
+            f"{request.side} pack is trained with what it does: {first_few(other, 20)}. Name one of these, or make only the "
+            f"{other_side(request.side)} pack (--side {other_side(request.side)})."
+        )
+    return kept if asked else asked
 
 
 def recipe_of(request: Request, base: Base, *, augmented: bool) -> Recipe:

@@ -7,8 +7,8 @@ from typing import Any
 
 from graftmt.adding.defaults import FEWEST_STEPS, MERGES
 from graftmt.adding.plan import AddPlan
-from graftmt.base import world_size
 from graftmt.configuration import apply_overrides, from_mapping, to_mapping
+from graftmt.devices import world_size
 from graftmt.training import PackConfig
 from graftmt.training.pack_directions import with_scoped_stage
 

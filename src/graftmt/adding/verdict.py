@@ -15,6 +15,7 @@ from graftmt.evaluation import score_chrf
 from graftmt.packs import Pack, Side
 from graftmt.packs.card import kind_of
 from graftmt.progress import progress
+from graftmt.text import languages_of
 from graftmt.translator import Translator
 
 OTHERS = 4
@@ -108,7 +109,8 @@ def judge(
     """
     translator = Translator(base, [pack])
     many = [name for name in partners if name not in few]
-    rest = [name for name in base.languages if name not in many]
+    other: Side = "target" if pack.side == "source" else "source"
+    rest = [name for name in languages_of(base.tokenizer, other) if name not in many]
     trained = with_sentences(corpus, [_direction(pack, new, old) for new in pack.languages for old in many])
     watched = [
         direction
@@ -118,7 +120,8 @@ def judge(
     if not (trained or watched):
         return None
     options = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(base.model.device.type))
-    pivot = next((name for name in many if name in base.languages), None)
+    both = {*base.source_languages} & {*base.target_languages}
+    pivot = next((name for name in many if name in both), None)
     with progress("judging", 0) as report:
         found = evaluate_directions(
             translator, corpus, [*trained, *watched], pairs=lines, options=options, on_batch=lambda n: report.update(n, "lines")
@@ -130,16 +133,8 @@ def judge(
             if watched and pivot is not None
             else []
         )
-    by_pivot = {str(evaluation.direction): evaluation for evaluation in through}
-    scores = {}
-    for evaluation in found:
-        direction = evaluation.direction
-        seen = not {*direction}.isdisjoint(few)
-        entry = {**direction._asdict(), **figures(evaluation)}
-        entry |= {"zero_shot": direction in watched and not seen, "few_lines": direction in watched and seen}
-        if str(direction) in by_pivot:
-            entry["pivot"] = {"through": pivot, **figures(by_pivot[str(direction)])}
-        scores[str(direction)] = entry
+    by_pivot = {str(evaluation.direction): {"through": pivot, **figures(evaluation)} for evaluation in through}
+    scores = {str(one.direction): _entry(one, watched, few, by_pivot.get(str(one.direction))) for one in found}
     judged = [one for one in found if one.direction in trained]
     return Verdict(
         corpus.split,
@@ -150,6 +145,17 @@ def judge(
         own=fmean(one.scores.figures({"chrf": 2})["chrf"] for one in standard) if standard else None,
         own_directions=tuple(map(str, own)),
     )
+
+
+def _entry(
+    evaluation: Evaluation, watched: Sequence[Direction], few: Sequence[str], pivot: dict[str, Any] | None
+) -> dict[str, Any]:
+    """What the card says of one direction."""
+    direction = evaluation.direction
+    seen = not {*direction}.isdisjoint(few)
+    entry = {**direction._asdict(), **figures(evaluation)}
+    entry |= {"zero_shot": direction in watched and not seen, "few_lines": direction in watched and seen}
+    return entry if pivot is None else {**entry, "pivot": pivot}
 
 
 def own_directions(base: Base, corpus: Corpus, side: Side, partners: Sequence[str]) -> list[Direction]:

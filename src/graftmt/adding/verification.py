@@ -17,7 +17,8 @@ from graftmt.errors import ConfigError
 from graftmt.packs import Pack
 from graftmt.tensor_files import hash_tensors
 from graftmt.text import pieces_of
-from graftmt.translator import Request, Translator
+from graftmt.translation_requests import Request
+from graftmt.translator import Translator
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from graftmt.decoding import SearchOptions
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.evaluation import Scores
 from graftmt.packs import Side
-from graftmt.translator import LONGEST_SOURCE, LongLine, OnBatch, Request, Translator
+from graftmt.translation_requests import LONGEST_SOURCE, LongLine, OnBatch, Request
+from graftmt.translator import Translator
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ The paper's Section 3.1 ("Data augmentation") and Table 29: with text in English
 are poor; a thousand lines for each other language, even machine-translated ones, mend most of that.
 """
 
-from graftmt.augmentation.augmenting import AugmentOptions, AugmentResult, augment, augment_training
+from graftmt.augmentation.augment_options import AugmentOptions
+from graftmt.augmentation.augmenting import AugmentResult, augment, augment_training
 from graftmt.augmentation.back_translation import Teacher
 from graftmt.augmentation.engines import Engine, map_chunks
 from graftmt.augmentation.line_choice import Plan, Spec, make_plan

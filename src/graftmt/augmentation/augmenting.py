@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.augmentation.assembly import DROPPED, Outputs, write_augmented
+from graftmt.augmentation.augment_options import AugmentOptions
 from graftmt.augmentation.back_translation import (
     BackTranslator,
     Teacher,
@@ -21,74 +22,24 @@ from graftmt.augmentation.back_translation import (
 from graftmt.augmentation.chunks import Work, differences
 from graftmt.augmentation.engines import LOCAL, Engine
 from graftmt.augmentation.line_choice import Plan, Spec, make_plan
-from graftmt.base import Base, choose_device, read_base_document
+from graftmt.base import Base, read_base_document
 from graftmt.data import Corpus
 from graftmt.data.corpus import check_equal_lengths, find_files
 from graftmt.data.training_text import in_order, open_split
-from graftmt.engines import Engine as SearchEngine
-from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
+from graftmt.devices import choose_device
+from graftmt.errors import DataError, GraftError, LanguageError, nearest
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable
 from graftmt.progress import pace, progress, say
 from graftmt.reading import open_regular
 from graftmt.text.aliases import english_in
-from graftmt.text.languages import check_language_names
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
 
 FORMAT = 1
-CHUNK_LINES = 512
-"""Lines of a chunk: what a kill can cost, and what one batch is made from."""
 NAMED = 4
 """Languages that a bar names; more are counted."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AugmentOptions:
-    """What `graftmt augment` can be asked for."""
-
-    new: tuple[str, ...]
-    base: Path
-    spec: str
-    output: Path
-    train: tuple[str, ...] = ()
-    """A corpus folder, or a file for each language: LANG=FILE, or one like `data.el.txt`."""
-    languages: tuple[str, ...] | None = None
-    """Of the base, to be paired with; all but the pivot unless given."""
-    pivot: str | None = None
-    """What the new text is paired with already: English, or the only language of the base that the corpus has."""
-    teacher: Path | None = None
-    """A base that translates instead of `base`."""
-    packs: Mapping[str, Path] | Sequence[Path] = ()
-    """For the teacher."""
-    beam: int = 1
-    seed: int = 1
-    keep_copies: bool = False
-    keep_duplicates: bool = False
-    chunk_lines: int = CHUNK_LINES
-    batch_tokens: int = 0
-    device: str = "auto"
-    dtype: str = "fp32"
-    engine: Engine = LOCAL
-    """Who does the work: this process, or a cluster."""
-    search: SearchEngine | None = None
-    """What searches for translations, where it is not graftmt itself."""
-    minutes: float | None = None
-    """After so many, what is translated is kept and `Stopped` is raised."""
-    fresh: bool = False
-
-    def __post_init__(self) -> None:
-        if self.chunk_lines < 1:
-            raise ConfigError(f"chunk_lines is {self.chunk_lines}; at least 1 is needed.")
-        if not self.new or len(set(self.new)) < len(self.new):
-            raise LanguageError(f"new languages: got {', '.join(self.new) or 'none'}; expected one or several, each once.")
-        check_language_names(self.new, "new languages")
-
-    @property
-    def work(self) -> Path:
-        """Beside the output, which is replaced as a whole when it is ready."""
-        return self.output.with_name(f"{self.output.name}.work")
 
 
 @dataclass

@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 from graftmt.augmentation.chunks import Chunk, Translated, Work
 from graftmt.augmentation.engines import Engine, map_chunks
 from graftmt.augmentation.line_choice import Plan
-from graftmt.base import Base, choose_device, read_base_document
+from graftmt.base import Base, read_base_document
 from graftmt.data import Corpus
 from graftmt.decoding import SearchOptions, batch_tokens_for
+from graftmt.devices import choose_device
 from graftmt.engines import Engine as SearchEngine
 from graftmt.errors import LanguageError, nearest
 from graftmt.packs import load_pack
-from graftmt.translator import LongLine, Request, Translator
+from graftmt.translation_requests import LongLine, Request
+from graftmt.translator import Translator
 
 LINES_TOGETHER = 4096
 WITH_OTHERS = "Take another --teacher, add --packs, or name the --languages to augment with."

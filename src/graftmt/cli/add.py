@@ -34,7 +34,7 @@ def add(options: AddOptions, quiet: Quiet = False, as_json: AsJson = False) -> N
     More: docs/packs.md
     """
     from graftmt.api import add_with
-    from graftmt.base import choose_device
+    from graftmt.devices import choose_device
     from graftmt.training.distribution import processes
 
     results: list[AddResult] = []

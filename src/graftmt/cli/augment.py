@@ -112,7 +112,7 @@ def augment(
     """
     from graftmt.augmentation import AugmentOptions, Engine
     from graftmt.augmentation import augment as run
-    from graftmt.base import choose_device
+    from graftmt.devices import choose_device
     from graftmt.interop.engines import open_engine
 
     options = AugmentOptions(

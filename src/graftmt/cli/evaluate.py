@@ -99,9 +99,9 @@ def evaluate(
     from graftmt.api import chosen_directions, pivot_of
     from graftmt.assessment.assess import AssessOptions, assess
     from graftmt.assessment.score_report import document, off_target_notes, table, write_report
-    from graftmt.base import choose_device
     from graftmt.data import Corpus
     from graftmt.decoding import SearchOptions, batch_tokens_for
+    from graftmt.devices import choose_device
     from graftmt.interop.engines import open_translator
 
     device = choose_device(device)

@@ -42,7 +42,7 @@ def align(
     Example: graftmt prepare align fr=paracrawl/en-fr de=paracrawl/en-de -o corpora/paracrawl --memory 4GB
     """
     from graftmt.prepare.bilingual import find_corpora
-    from graftmt.prepare.through_english import AlignOptions
+    from graftmt.prepare.duckdb_work import AlignOptions
     from graftmt.prepare.through_english import align as align_corpora
 
     options = AlignOptions(

@@ -8,17 +8,8 @@ from typing import Annotated
 import typer
 
 from graftmt.cli.common import AsJson, Quiet
-from graftmt.cli.prepare_read import (
-    RATIO,
-    SIZE,
-    Languages,
-    MaxRatio,
-    MaxSize,
-    Output,
-    parse_codes,
-    parse_limits,
-    write_splits,
-)
+from graftmt.cli.prepare_files import parse_codes, parse_limits, write_splits
+from graftmt.cli.prepare_read import RATIO, SIZE, Languages, MaxRatio, MaxSize, Output
 from graftmt.errors import ConfigError
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, finite, json_text, numbers, plain
+from graftmt.cli.common import AsJson, Quiet, finite, json_text, numbers
+from graftmt.cli.prepare_files import _show, convert, find, parse_codes, paths_of, write_splits
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graftmt.prepare.readers import Limits, StoredFile
-    from graftmt.prepare.source import Source
+    pass
 
 Inputs = Annotated[
     list[str],
@@ -71,8 +71,8 @@ def read_ted(
     """
     from graftmt.prepare.readers import ted
 
-    files = _find(inputs, ted.is_ted_file, "files named all_talks_train.tsv and so on", max_ratio, max_size)
-    write_splits("ted", ted.read_ted(files, parse_codes(languages)), _paths(files), output, as_json)
+    files = find(inputs, ted.is_ted_file, "files named all_talks_train.tsv and so on", max_ratio, max_size)
+    write_splits("ted", ted.read_ted(files, parse_codes(languages)), paths_of(files), output, as_json)
 
 
 def read_moses(
@@ -94,8 +94,8 @@ def read_moses(
     """
     from graftmt.prepare.readers import moses
 
-    files = _find(inputs, moses.is_moses_file, "files that end in a language's code, such as corpus.en", max_ratio, max_size)
-    write_splits("moses", moses.read_moses(files, parse_codes(languages)), _paths(files), output, as_json)
+    files = find(inputs, moses.is_moses_file, "files that end in a language's code, such as corpus.en", max_ratio, max_size)
+    write_splits("moses", moses.read_moses(files, parse_codes(languages)), paths_of(files), output, as_json)
 
 
 def read_tsv(
@@ -123,11 +123,11 @@ def read_tsv(
     """
     from graftmt.prepare.readers import delimited as tables
 
-    files = _find(inputs, tables.is_table, "files that end in .tsv or .csv", max_ratio, max_size)
+    files = find(inputs, tables.is_table, "files that end in .tsv or .csv", max_ratio, max_size)
     tab = {"\\t": "\t", "tab": "\t"}
     delimiter = tab.get(delimiter, delimiter) if delimiter else None
     splits = tables.read_tables(files, parse_codes(columns), delimiter=delimiter, header=header)
-    write_splits("tsv", splits, _paths(files), output, as_json)
+    write_splits("tsv", splits, paths_of(files), output, as_json)
 
 
 def read_tmx(
@@ -150,9 +150,9 @@ def read_tmx(
     """
     from graftmt.prepare.readers import tmx
 
-    files = _find(inputs, tmx.is_tmx, "files that end in .tmx", max_ratio, max_size)
+    files = find(inputs, tmx.is_tmx, "files that end in .tmx", max_ratio, max_size)
     splits = tmx.read_tmx(files, parse_codes(languages), fold_regions=fold_regions)
-    write_splits("tmx", splits, _paths(files), output, as_json)
+    write_splits("tmx", splits, paths_of(files), output, as_json)
 
 
 def read_jsonl(
@@ -173,9 +173,9 @@ def read_jsonl(
     """
     from graftmt.prepare.readers import jsonl
 
-    files = _find(inputs, jsonl.is_jsonl, "files that end in .jsonl", max_ratio, max_size)
+    files = find(inputs, jsonl.is_jsonl, "files that end in .jsonl", max_ratio, max_size)
     splits = jsonl.read_jsonl(files, parse_codes(languages), columns=parse_codes(columns), field=field)
-    write_splits("jsonl", splits, _paths(files), output, as_json)
+    write_splits("jsonl", splits, paths_of(files), output, as_json)
 
 
 def read_parquet(
@@ -197,9 +197,9 @@ def read_parquet(
     """
     from graftmt.prepare.readers import parquet
 
-    files = _find(inputs, parquet.is_parquet, "files that end in .parquet", max_ratio, max_size)
+    files = find(inputs, parquet.is_parquet, "files that end in .parquet", max_ratio, max_size)
     splits = parquet.read_parquet(files, parse_codes(languages), columns=parse_codes(columns), field=field)
-    write_splits("parquet", splits, _paths(files), output, as_json)
+    write_splits("parquet", splits, paths_of(files), output, as_json)
 
 
 def read_po(
@@ -223,9 +223,9 @@ def read_po(
     """
     from graftmt.prepare.readers import gettext
 
-    files = _find(inputs, gettext.is_catalogue, "files that end in .po or .mo", max_ratio, max_size)
+    files = find(inputs, gettext.is_catalogue, "files that end in .po or .mo", max_ratio, max_size)
     splits = gettext.read_gettext(files, parse_codes(languages), source_language=source_language)
-    write_splits("po", splits, _paths(files), output, as_json)
+    write_splits("po", splits, paths_of(files), output, as_json)
 
 
 def read_flores(
@@ -248,9 +248,9 @@ def read_flores(
     """
     from graftmt.prepare.readers import flores
 
-    files = _find(inputs, flores.is_flores_file, "files such as dev/eng_Latn.dev", max_ratio, max_size)
+    files = find(inputs, flores.is_flores_file, "files such as dev/eng_Latn.dev", max_ratio, max_size)
     splits = flores.read_flores(files, parse_codes(languages), short_codes=short_codes)
-    write_splits("flores", splits, _paths(files), output, as_json)
+    write_splits("flores", splits, paths_of(files), output, as_json)
 
 
 def read_paracrawl(
@@ -277,9 +277,9 @@ def read_paracrawl(
     places = numbers(columns, "--columns")
     if len(places) != 2 or not all(places):
         raise ConfigError(f"--columns is {columns!r}; expected two numbers from 1, such as 1,2.")
-    files = _find(inputs, paracrawl.is_pair_file, "files that name a pair, such as en-fr.txt.gz", max_ratio, max_size)
+    files = find(inputs, paracrawl.is_pair_file, "files that name a pair, such as en-fr.txt.gz", max_ratio, max_size)
     pairs = paracrawl.read_paracrawl(files, parse_codes(languages), columns=(places[0], places[1]))
-    reports = {pair: _convert("paracrawl", {"train": source}, _paths(files), output / pair) for pair, source in pairs.items()}
+    reports = {pair: convert("paracrawl", {"train": source}, paths_of(files), output / pair) for pair, source in pairs.items()}
     if as_json:
         print(json_text({"corpora": {str(output / pair): report for pair, report in reports.items()}}, indent=2))
         return
@@ -304,8 +304,8 @@ def read_unpc(
     """
     from graftmt.prepare.readers import unpc
 
-    files = _find(inputs, unpc.is_unpc_file, "files such as UNv1.0.ar-en.ar", max_ratio, max_size)
-    write_splits("unpc", unpc.read_unpc(files, parse_codes(languages)), _paths(files), output, as_json)
+    files = find(inputs, unpc.is_unpc_file, "files such as UNv1.0.ar-en.ar", max_ratio, max_size)
+    write_splits("unpc", unpc.read_unpc(files, parse_codes(languages)), paths_of(files), output, as_json)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -320,62 +320,3 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "paracrawl": read_paracrawl,
     "unpc": read_unpc,
 }
-
-
-def _find(inputs: list[str], wanted: Callable[[str], bool], what: str, max_ratio: float, max_size: str) -> list[StoredFile]:
-    from graftmt.prepare.readers import find_files
-
-    return find_files(inputs, wanted, what=what, limits=parse_limits(max_ratio, max_size))
-
-
-def parse_limits(max_ratio: float, max_size: str) -> Limits:
-    from graftmt.prepare.readers import Limits
-    from graftmt.prepare.sizes import parse_size
-
-    size = parse_size(max_size)
-    if size is None:
-        raise ConfigError(f"{max_size!r} is no size; write one such as 500MB or 200GB.")
-    return Limits(ratio=max_ratio, size=size)
-
-
-def parse_codes(languages: str | None) -> dict[str, str] | None:
-    from graftmt.prepare.readers import parse_languages
-
-    return parse_languages(languages)
-
-
-def _paths(files: Iterable[StoredFile]) -> list[Path]:
-    return [path for file in files for path in file.parts]
-
-
-def _convert(format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path) -> dict[str, dict[str, Any]]:
-    from graftmt.prepare.conversion import convert
-    from graftmt.progress import progress
-
-    with progress(f"lines into {output}", 0) as report:
-        return convert(output, splits, format_name=format_name, inputs=inputs, progress=report)
-
-
-def write_splits(format_name: str, splits: Mapping[str, Source], inputs: Iterable[Path], output: Path, as_json: bool) -> None:
-    """Writes the corpus and says what came out; `inputs` is what the splits are read from."""
-    report = _convert(format_name, splits, inputs, output)
-    if as_json:
-        print(json_text({"corpus": str(output), "splits": report}, indent=2))
-        return
-    _show(str(output), report, "split")
-
-
-def _show(title: str, report: Mapping[str, Mapping[str, Any]], first: str) -> None:
-    """Lines and texts per language as a table: a row per split or pair."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=plain(title))
-    table.add_column(first)
-    table.add_column("lines", justify="right")
-    table.add_column("left out: no text", justify="right")
-    table.add_column("texts", overflow="fold")
-    for name, counts in report.items():
-        texts = ", ".join(f"{language} {count:,}" for language, count in counts["texts"].items())
-        table.add_row(plain(name), f"{counts['lines']:,}", f"{counts['without_text']:,}", plain(texts))
-    Console().print(table)

@@ -111,11 +111,11 @@ def translate(
 
     graftmt translate -b BASE -s en -t fr --input news.en.gz --output news.fr.gz
     """
-    from graftmt.base import choose_device
     from graftmt.decoding import SearchOptions, batch_tokens_for
+    from graftmt.devices import choose_device
     from graftmt.interop.engines import open_translator
     from graftmt.prepare.segmentation import desegment as join_words
-    from graftmt.translator import LongLine, Request
+    from graftmt.translation_requests import LongLine, Request
 
     if text:
         raise ConfigError(text_is_no_argument(text, base, source, target))
@@ -236,7 +236,7 @@ def chunks(stream: BinaryIO, size: int) -> Iterator[list[str]]:
 def _read(stream: BinaryIO, lines: queue.Queue[str | DataError | None]) -> None:
     """What cannot be read as text, or has no end, ends the input with an error, after all lines before it."""
     from graftmt.data.corpus import decode_line
-    from graftmt.translator import BYTES_TOO_MANY, LONGEST_BYTES, LongLine
+    from graftmt.translation_requests import BYTES_TOO_MANY, LONGEST_BYTES, LongLine
 
     number = 0
     try:

@@ -30,8 +30,8 @@ def verify(
     Example: graftmt verify --base runs/demo/base --packs runs/demo/packs/el-source
     """
     from graftmt.adding.verification import verify as prove
-    from graftmt.base import choose_device
     from graftmt.data import Corpus
+    from graftmt.devices import choose_device
 
     texts = None
     if corpus is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from graftmt.adding.verification import verify
 from graftmt.assessment.direction_lines import Evaluation, evaluate_directions
-from graftmt.base import Base, check_base_place, choose_device, read_base_document
+from graftmt.base import Base, check_base_place, read_base_document
 from graftmt.configuration import apply_overrides, from_mapping, load_yaml
 from graftmt.data import Corpus, Direction, select_directions
 from graftmt.decoding import SearchOptions, batch_tokens_for
@@ -28,6 +28,7 @@ from graftmt.demo.report import (
     write_report,
     zero_shot_comparison,
 )
+from graftmt.devices import choose_device
 from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_folder, sweep
 from graftmt.folders import make_folder, watched

@@ -3,7 +3,7 @@
 `native` is graftmt's own search. Engines that need other programs are in `interop.engines`.
 """
 
+from graftmt.engines.engine_protocol import Engine, Searcher
 from graftmt.engines.native import NativeEngine, NativeSearcher
-from graftmt.engines.protocol import Engine, Searcher
 
 __all__ = ["Engine", "NativeEngine", "NativeSearcher", "Searcher"]

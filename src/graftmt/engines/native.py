@@ -9,7 +9,7 @@ import torch
 
 from graftmt.decoding import Hypothesis, SearchOptions, search_all
 from graftmt.decoding.int8 import Int8Weights, int8_kernels
-from graftmt.engines.protocol import OnBatch
+from graftmt.engines.engine_protocol import OnBatch
 from graftmt.errors import ConfigError
 from graftmt.model import Transformer
 from graftmt.packs import Composition

@@ -10,11 +10,13 @@ from typing import Any
 
 import torch
 
-from graftmt.base import DTYPES, Base, fingerprint, parameters, read_base_document
+from graftmt.base import Base, fingerprint, parameters, read_base_document
 from graftmt.data import Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
+from graftmt.devices import DTYPES
 from graftmt.tensor_files import hash_tensors
-from graftmt.translator import Request, Translator
+from graftmt.translation_requests import Request
+from graftmt.translator import Translator
 
 LOOKED_AT = 4
 """Lines of each direction that are translated with the base alone before and after a pack is trained."""

@@ -14,9 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from graftmt.base import choose_device, read_base_document
+from graftmt.base import read_base_document
 from graftmt.configuration import from_mapping
 from graftmt.data import Corpus
+from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, DataError
 from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.base_stages import curve_of, store_stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from graftmt.base import in_table, licence_front_matter
+from graftmt.base_card import in_table, licence_front_matter
 from graftmt.packs.provenance import in_words
 
 

@@ -17,8 +17,9 @@ from safetensors import torch as safetensors_torch
 from torch import nn
 
 from graftmt import places
-from graftmt.base import check_fingerprint, named_dtype
+from graftmt.base import check_fingerprint
 from graftmt.configuration import from_mapping
+from graftmt.devices import named_dtype
 from graftmt.documents import LARGEST_DOCUMENT, LONGEST_MESSAGE, check_fields, parse_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_file, atomic_folder

@@ -143,9 +143,11 @@ def _stretches(first: Sequence[str], second: Sequence[str]) -> list[Stretch]:
     found = []
     for kind, offset, begin, end in out:
         inside = [number for number in numbers[begin:end] if number >= 0]
-        start = _refined(first, second, numbers, begin) if begin else 0
-        stop = _refined(first, second, numbers, end) if end < len(numbers) else len(first)
-        stretch = Stretch(kind=kind, first=min(start, inside[0]) + 1, last=max(stop, inside[-1] + 1), offset=offset)
+        start = _refined(first, second, numbers, begin, offset) if begin else 0
+        stop = _refined(first, second, numbers, end, offset, ends=True) if end < len(numbers) else len(first)
+        stretch = Stretch(
+            kind=kind, first=(start if offset else min(start, inside[0])) + 1, last=max(stop, inside[-1] + 1), offset=offset
+        )
         found.append(_with_lag(stretch, first, second))
     return found
 
@@ -247,19 +249,23 @@ def _errors(values: Floats) -> float:
     return float(values.mean()) / spread * float(np.sqrt(len(values))) if spread > 0 else 0.0
 
 
-def _refined(first: Sequence[str], second: Sequence[str], numbers: Sequence[int], place: int) -> int:
-    """The line where a stretch begins that was seen to begin at `place`, among the lines that were not looked at."""
-    while place < len(numbers) and numbers[place] < 0:
-        place += 1
-    before = next((at for at in range(place - 1, -1, -1) if numbers[at] >= 0), None)
-    if place >= len(numbers) or before is None or numbers[place] - numbers[before] < 2:
-        return numbers[place] if place < len(numbers) else len(first)
-    low, high = max(0, numbers[before] - _BLOCK), min(len(first), numbers[place] + _BLOCK)
-    if high - low > 2 * _BLOCK * _BLOCKS:
-        return numbers[before] + 1
-    states = _states(Evidence(first[low:high], second[low:high]))
-    change = next((at for at in range(1, len(states)) if states[at] != states[at - 1]), None)
-    return numbers[before] + 1 if change is None else low + change
+def _refined(
+    first: Sequence[str], second: Sequence[str], numbers: Sequence[int], place: int, offset: int, *, ends: bool = False
+) -> int:
+    """The line where a stretch begins, or the text after it if it `ends`, that was seen to begin at `place`.
+
+    Between the lines that were looked at, and in poor ones among these, it may have begun earlier, or ended later.
+    """
+    seen = next((number for number in numbers[place:] if number >= 0), len(first) - 1)
+    reach = max(2 * _BLOCK, 2 * len(first) // _BLOCKS)
+    low, high = max(0, seen - (_BLOCK if ends else reach)), min(len(first), seen + (reach if ends else _BLOCK))
+    evidence = Evidence(first[low:high], second[low:high])
+    if offset:
+        gains = np.cumsum(evidence.scores(offset) - evidence.scores(0))
+        return low + 1 + int(gains.argmax() if ends else gains.argmin())
+    states = _states(evidence)
+    changes = [at for at in range(1, len(states)) if (states[at] == 0) == ends and (states[at - 1] == 0) != ends]
+    return low + changes[0] if changes else seen
 
 
 def _with_lag(stretch: Stretch, first: Sequence[str], second: Sequence[str]) -> Stretch:

@@ -12,22 +12,21 @@ corpora. What was read is kept until the end, so that a run that was killed goes
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines, segmented
-from graftmt.errors import ConfigError, DataError, GraftError
+from graftmt.errors import DataError
 from graftmt.files import atomic_file, atomic_folder, exclusive, read_json, write_json
 from graftmt.prepare.bilingual import BilingualCorpus
+from graftmt.prepare.duckdb_work import AlignOptions, _duckdb, connect, quoted, understood
 from graftmt.prepare.output_folder import check_replaceable
-from graftmt.prepare.sizes import parse_size
 from graftmt.progress import Progress, progress
 
 if TYPE_CHECKING:
@@ -40,48 +39,8 @@ ROW_GROUP = 4096
 """Lines of a sorted file that are read together: few, for a range may need no more of each file."""
 SORTED_SHARE = 1
 """The text of a sorted file is this many times the memory: at a few times, sorting still needs few passes over it."""
-COUNTED_SHARE = 0.75
-"""The part of the memory that DuckDB is told of; it does not count all that it takes."""
 RANGE_SHARE = 16
 """The text of a range of MD5s takes this part of the memory; sorting and grouping it need several times as much."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AlignOptions:
-    """How to align: which lines are kept, and what may be used for it."""
-
-    pivot: str = "en"
-    """The language that all corpora have."""
-    min_languages: int = 2
-    """Lines with text in fewer languages, the pivot's included, are left out."""
-    memory: str = "1GB"
-    """What sorting and joining may hold; Python and its libraries need about 0.3 GB more."""
-    threads: int = 0
-    """0: as many as there are cores, and as the memory is enough for."""
-    temporary: Path | None = None
-    """Folder for what is read and sorted, about half as large as the text; beside the output by default."""
-
-    def __post_init__(self) -> None:
-        if self.min_languages < 2:
-            raise ConfigError(
-                f"min_languages is {self.min_languages}; expected 2 or more: a line in one language pairs nothing."
-            )
-        if self.threads < 0:
-            raise ConfigError(f"threads is {self.threads}; expected 1 or more, or 0 for as many as fit.")
-        least = max(2, self.threads) * 100_000_000
-        if self.memory_bytes < least:
-            raise ConfigError(f"memory is {self.memory!r}; expected {least // 10**6}MB or more, 100MB for each thread.")
-
-    @property
-    def chosen_threads(self) -> int:
-        return self.threads or max(1, min(os.cpu_count() or 1, self.memory_bytes // 250_000_000))
-
-    @property
-    def memory_bytes(self) -> int:
-        size = parse_size(self.memory)
-        if size is None:
-            raise ConfigError(f"memory is {self.memory!r}; expected a size such as 800MB, 1GB or 1.5GB.")
-        return size
 
 
 @dataclass
@@ -136,7 +95,7 @@ def align(
     check_replaceable(output, [file for corpus in corpora for file in corpus.files])
     marks = segmented(side for corpus in corpora for side in corpus.sides(options.pivot))
     work = _work_folder(output, options)
-    with exclusive(work, "the alignment in"), _understood(work, options):
+    with exclusive(work, "the alignment in"), understood(work, options):
         _remove_unfinished(work)
         started = time.monotonic()
         read, resumed = {}, []
@@ -165,53 +124,6 @@ def _remove_unfinished(work: Path) -> None:
         unfinished_file.unlink()
 
 
-@contextmanager
-def _understood(work: Path, options: AlignOptions) -> Iterator[None]:
-    """DuckDB's errors in this project's words."""
-    duckdb = _duckdb()
-    try:
-        yield
-    except duckdb.OutOfMemoryException as error:
-        if "max_temp_directory_size" in str(error) or "No space left" in str(error):
-            raise _full(work, error) from error
-        raise GraftError(
-            f"aligning ran out of the {options.memory} it may use ({_first_line(error)}); give more with --memory, or fewer "
-            "--threads. What was read is kept for the next run."
-        ) from error
-    except duckdb.IOException as error:
-        raise _full(work, error) from error
-
-
-def _full(work: Path, error: Exception) -> GraftError:
-    return GraftError(
-        f"aligning could not go on in {work} ({_first_line(error)}). If the disk is full, free some space or choose another "
-        "folder with --temp, then run the same command again: what was read is kept, and no output was written."
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:300]
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise GraftError("aligning needs duckdb and pyarrow: pip install 'graftmt[prepare]'.") from error
-    return duckdb
-
-
-def _connect(work: Path, options: AlignOptions) -> Any:
-    """A database of its own in memory, which spills into the work folder."""
-    settings = {
-        "memory_limit": f"{int(options.memory_bytes * COUNTED_SHARE)}B",
-        "threads": options.chosen_threads,
-        "temp_directory": str(work / "spill"),
-    }
-    return _duckdb().connect(config=settings)
-
-
 def _ingest(corpus: BilingualCorpus, work: Path, options: AlignOptions) -> tuple[bool, Ingested]:
     """Reads a corpus into sorted files, unless a run before this one has read the same text; says whether it had."""
     key, facts = _content_key(corpus), work / f"{corpus.language}.json"
@@ -220,7 +132,7 @@ def _ingest(corpus: BilingualCorpus, work: Path, options: AlignOptions) -> tuple
         if kept.pop("key", None) == key:
             return True, Ingested(**kept)
     facts.unlink(missing_ok=True)
-    with progress(f"reading {corpus.language}", 0) as report, _connect(work, options) as database:
+    with progress(f"reading {corpus.language}", 0) as report, connect(work, options) as database:
         stream = _Pairs(corpus, report)
         while not stream.ended:
             path = _sorted_file(work, corpus.language, stream.read.files)
@@ -239,7 +151,7 @@ def _sort(stream: _Pairs, path: Path, text_bytes: int, database: Any) -> None:
     try:
         database.execute(
             "COPY (SELECT md5_number_upper(shared) AS key, shared, text, position FROM pairs ORDER BY key) "
-            f"TO {_quoted(path)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP}, USE_TMP_FILE false)"
+            f"TO {quoted(path)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP}, USE_TMP_FILE false)"
         )
     except _duckdb().Error:
         if stream.error is not None:  # what the files have, rather than DuckDB, is the trouble
@@ -262,10 +174,6 @@ def _content_key(corpus: BilingualCorpus) -> str:
 
 def _sorted_file(work: Path, language: str, number: int) -> Path:
     return work / f"{language}.{number}.parquet"
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
 
 
 class _Pairs:
@@ -337,7 +245,7 @@ def _join(
     with (
         atomic_folder(output) as folder,
         progress("joining", ranges) as report,
-        _connect(work, options) as database,
+        connect(work, options) as database,
     ):
         with ExitStack() as stack:
             files = [stack.enter_context((folder / f"train.{language}.txt").open("wb")) for language in languages]
@@ -374,7 +282,7 @@ def _grouping(read: dict[str, Ingested], work: Path, bounds: Sequence[int]) -> s
 
 
 def _files(work: Path, language: str, ingested: Ingested) -> str:
-    return ", ".join(_quoted(_sorted_file(work, language, number)) for number in range(ingested.files))
+    return ", ".join(quoted(_sorted_file(work, language, number)) for number in range(ingested.files))
 
 
 def _count(batch: pyarrow.RecordBatch, languages: Sequence[str], counts: dict[str, int]) -> None:

@@ -14,17 +14,18 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.decoding import SearchOptions, batch_tokens_for
+from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
 from graftmt.server import jobs_api, libretranslate, own_api, page_routes
+from graftmt.server.background_jobs import Jobs
 from graftmt.server.clients import Clients
 from graftmt.server.engine import Engine, EngineOptions
 from graftmt.server.guard import Guard, GuardOptions
-from graftmt.server.jobs import Jobs
 from graftmt.server.keys import Keys
 from graftmt.server.logs import JsonLog, LogHandler
-from graftmt.server.metrics import Metrics
+from graftmt.server.prometheus_metrics import Metrics
 from graftmt.server.refusals import Refused
 from graftmt.server.serve_options import ServeOptions
 from graftmt.server.service import Service

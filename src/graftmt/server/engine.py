@@ -17,7 +17,8 @@ from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError
 from graftmt.packs import Composition
 from graftmt.server.refusals import Refused
-from graftmt.translator import Request, Translation, Translator, encoded_line, translate_encoded
+from graftmt.translation_requests import Request, Translation, encoded_line, translate_encoded
+from graftmt.translator import Translator
 
 logger = logging.getLogger(__name__)
 

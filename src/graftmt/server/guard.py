@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graftmt.server.logs import JsonLog
-from graftmt.server.metrics import Metrics
+from graftmt.server.prometheus_metrics import Metrics
 from graftmt.server.refusals import Refused
 
 Scope = MutableMapping[str, Any]

@@ -11,10 +11,10 @@ from fastapi.responses import FileResponse
 from python_multipart.exceptions import MultipartParseError
 from starlette.datastructures import UploadFile
 
+from graftmt.server.background_jobs import Job, Jobs, Standing, media_type_of
 from graftmt.server.clients import Client
 from graftmt.server.fields import Fields
 from graftmt.server.formats import format_named, format_of_file
-from graftmt.server.jobs import Job, Jobs, Standing, media_type_of
 from graftmt.server.refusals import Refused, bad_request
 from graftmt.server.schemas import USUAL, FileAnswer, JobAnswer, errors
 from graftmt.server.world import World

@@ -15,11 +15,11 @@ from graftmt.server.catalog import Catalog
 from graftmt.server.detection import Detector, Guess
 from graftmt.server.engine import Engine
 from graftmt.server.formats import TextFormat, format_named
-from graftmt.server.placeholders import around, kept, spliced
+from graftmt.server.protected_spans import around, kept, spliced
 from graftmt.server.refusals import Refused, bad_request
 from graftmt.server.sentences import Segment, joined, segments
 from graftmt.server.shelf import Shelf
-from graftmt.translator import Request, Translation
+from graftmt.translation_requests import Request, Translation
 
 SURE = 80.0
 """Confidence from which a detected language that cannot be read here is an error, rather than taken for the next one."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from graftmt.server.background_jobs import Jobs
 from graftmt.server.clients import Clients
-from graftmt.server.jobs import Jobs
-from graftmt.server.metrics import Metrics
+from graftmt.server.prometheus_metrics import Metrics
 from graftmt.server.refusals import bad_request
 from graftmt.server.serve_options import ServeOptions
 from graftmt.server.service import Service

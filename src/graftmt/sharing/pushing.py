@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graftmt.base import model_card
+from graftmt.base_card import model_card
 from graftmt.packs.card import pack_card
 from graftmt.progress import say
 from graftmt.sharing.offers import DOCUMENTS, Offer

@@ -3,15 +3,8 @@
 from graftmt.training.bases import train_base
 from graftmt.training.pack_training import train_pack
 from graftmt.training.retraining import retrain_base
-from graftmt.training.run_configuration import (
-    PackConfig,
-    PackDataConfig,
-    RetrainConfig,
-    StageConfig,
-    SubwordConfig,
-    TrainConfig,
-    ValidationConfig,
-)
+from graftmt.training.run_configuration import PackConfig, PackDataConfig, RetrainConfig, SubwordConfig, TrainConfig
+from graftmt.training.stage_configuration import StageConfig, ValidationConfig
 from graftmt.training.stopping import Stopped
 
 __all__ = [

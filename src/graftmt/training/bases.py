@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-from graftmt.base import Base, check_base_place, choose_device
+from graftmt.base import Base, check_base_place
 from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rates
+from graftmt.devices import choose_device
 from graftmt.errors import ConfigError
 from graftmt.files import write_json
 from graftmt.places import RUNS, check_place

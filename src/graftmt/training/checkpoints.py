@@ -22,9 +22,10 @@ from graftmt.configuration import differences, from_mapping, to_mapping
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, read_json, sweep, write_json
 from graftmt.tensor_files import read_tensors, write_tensors
-from graftmt.training.run_configuration import MAY_CHANGE, RunConfig, TrainConfig, ValidationConfig
+from graftmt.training.run_configuration import MAY_CHANGE, RunConfig, TrainConfig
 from graftmt.training.run_state import FORMAT, RunState, is_validation, read_state_document
 from graftmt.training.sharding import cut_like, whole
+from graftmt.training.stage_configuration import ValidationConfig
 
 NAME = re.compile(r"stage(\d+)-step(\d+)")
 WAY_OUT = "use another run folder (run=…), or --fresh to start over"

@@ -19,8 +19,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from graftmt.base import world_size
 from graftmt.data import Batch, PackedBatch
+from graftmt.devices import world_size
 from graftmt.errors import ConfigError, GraftError, TrainingError
 from graftmt.training.sharding import is_sharded
 

@@ -28,9 +28,10 @@ from graftmt.training.distribution import AnyBatch, Processes
 from graftmt.training.journal import Journal
 from graftmt.training.optimization import learning_rate, make_optimizer, packed_loss, smoothed_loss
 from graftmt.training.pace import Pace
-from graftmt.training.run_configuration import RunConfig, StageConfig
+from graftmt.training.run_configuration import RunConfig
 from graftmt.training.run_state import RunState
 from graftmt.training.sharding import clip_gradients, group_shards, own_part
+from graftmt.training.stage_configuration import StageConfig
 from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
 

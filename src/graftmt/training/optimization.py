@@ -14,7 +14,7 @@ from graftmt.model import Transformer
 from graftmt.model.embeddings import Projection
 from graftmt.model.known_parts import notice
 from graftmt.training.fused_loss import fused_loss
-from graftmt.training.run_configuration import StageConfig
+from graftmt.training.stage_configuration import StageConfig
 
 VARIANTS = 64
 """Of one layer that may be compiled in a process before torch gives up and runs it as it is."""

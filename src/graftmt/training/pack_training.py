@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.data import Corpus
+from graftmt.devices import choose_device
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
 from graftmt.packs.component import SCOPED

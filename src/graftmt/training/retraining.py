@@ -17,9 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graftmt.base import Base, check_base_place, choose_device, read_base_document
+from graftmt.base import Base, check_base_place, read_base_document
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus, unknown_rates
+from graftmt.devices import choose_device
 from graftmt.errors import ConfigError
 from graftmt.files import write_json, write_text
 from graftmt.progress import say

@@ -19,7 +19,8 @@ from graftmt.interop.engines import ENGINES, open_engine, open_translator
 from graftmt.interop.engines.ctranslate2 import CTranslate2Engine
 from graftmt.packs import Pack, Recipe, create_pack
 from graftmt.text import Subwords
-from graftmt.translator import Request, Translation, Translator
+from graftmt.translation_requests import Request, Translation
+from graftmt.translator import Translator
 
 OPTIONS = SearchOptions(beam=4, max_length=7)
 

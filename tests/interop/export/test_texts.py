@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graftmt.interop.export.registry import text_form
 from graftmt.interop.export.standalone.inline_cased_text import Text as InlineCasedText
+from graftmt.interop.export.target_registry import text_form
 from graftmt.text import Tokenizer, train_subwords
 
 WORDS = ["The", "fox", "HTML", "iP", "été", "ß", "ẞ", "İ", "ǅ", "Ж", "ж", "Ѣ", "食", "ー", "👩", "١", "7", "⁇", "Ωμέγα"]

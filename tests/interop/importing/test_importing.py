@@ -14,8 +14,8 @@ from peers import foreign_models
 from typer.testing import CliRunner
 
 from graftmt import Base, GraftError, Translator, import_model
-from graftmt.base import DTYPES
 from graftmt.cli.app import app
+from graftmt.devices import DTYPES
 from graftmt.interop.importing.origin import licence_in
 from graftmt.interop.importing.sources import find_source
 from graftmt.tensor_files import read_tensors

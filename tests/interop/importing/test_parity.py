@@ -14,7 +14,7 @@ from torch import Tensor
 from graftmt import Translator
 from graftmt.decoding import SearchOptions
 from graftmt.text import TextCodec
-from graftmt.translator import Request, source_rows
+from graftmt.translation_requests import Request, source_rows
 
 SEARCH = SearchOptions(beam=5, max_length=24, length_ratio=50)
 

@@ -13,7 +13,7 @@ from peers import foreign_tokenizers as made
 from graftmt.errors import DataError
 from graftmt.text import BaseText, Layout, TextCodec
 from graftmt.text.foreign import foreign_text, known_families
-from graftmt.text.foreign.codes import MBART_50
+from graftmt.text.foreign.language_codes import MBART_50
 from graftmt.text.foreign.subword_text import ForeignText
 from graftmt.text.kinds import text_kind
 

@@ -16,7 +16,7 @@ from peers import foreign_tokenizers as made
 from graftmt.errors import DataError
 from graftmt.text import BaseText, Text, TextCodec
 from graftmt.text.foreign import foreign_text
-from graftmt.text.foreign.codes import M2M_100, NLLB
+from graftmt.text.foreign.language_codes import M2M_100, NLLB
 from graftmt.text.kinds import text_kind
 
 pytest.importorskip("transformers")

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from graftmt.decoding import Hypothesis, SearchOptions, length_batches
-from graftmt.engines.protocol import OnBatch
+from graftmt.engines.engine_protocol import OnBatch
 from graftmt.errors import ConfigError, ExportError, GraftError
 from graftmt.files import atomic_folder, read_json, write_json
 from graftmt.interop.export.plain_model import plain_model

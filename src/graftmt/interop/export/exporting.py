@@ -16,8 +16,8 @@ from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.interop.export.components import check_components
 from graftmt.interop.export.pages import page
 from graftmt.interop.export.plain_model import plain_model
-from graftmt.interop.export.registry import export_target
 from graftmt.interop.export.target import ExportTarget, Job, Sentences
+from graftmt.interop.export.target_registry import export_target
 from graftmt.packs import Composition
 from graftmt.places import EXPORT, EXPORT_DOCUMENT, check_place
 from graftmt.translator import Translator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graftmt.interop.export.registry import text_form
 from graftmt.interop.export.target import ExportTarget, Job
+from graftmt.interop.export.target_registry import text_form
 from graftmt.interop.export.text_files import example_tokens, names_of_rows
 from graftmt.text.layout import SIDES
 

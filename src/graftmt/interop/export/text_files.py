@@ -9,9 +9,9 @@ from typing import Any
 
 from graftmt.files import write_text
 from graftmt.interop.export import standalone
-from graftmt.interop.export.registry import text_form
 from graftmt.interop.export.row_names import row_names
 from graftmt.interop.export.target import Job
+from graftmt.interop.export.target_registry import text_form
 from graftmt.text.layout import SIDES
 
 

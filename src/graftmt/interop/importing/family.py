@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-from graftmt.interop.importing.settings import Settings
+from graftmt.interop.importing.foreign_settings import Settings
 from graftmt.interop.importing.weights import Weights, find_weights
 from graftmt.model import ModelConfig
 from graftmt.text import BaseText
@@ -66,7 +66,7 @@ class Family(ABC):
         """Where each parameter of ours comes from."""
 
     @abstractmethod
-    def text(self, folder: ForeignFolder, rows: tuple[int, int]) -> BaseText:
+    def text(self, folder: ForeignFolder, weights: Weights, rows: tuple[int, int]) -> BaseText:
         """Its text, for matrices of so many rows (source, target)."""
 
     def weights(self, folder: ForeignFolder) -> Weights:

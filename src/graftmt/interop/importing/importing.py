@@ -9,15 +9,17 @@ from typing import Any
 
 import torch
 
-from graftmt.base import DTYPES, Base, Origin, build_model, check_base_place
+from graftmt.base import Base, build_model, check_base_place
+from graftmt.base_card import Origin
+from graftmt.devices import DTYPES
 from graftmt.errors import CheckpointError, DataError
 from graftmt.files import parse_json
-from graftmt.interop.importing.conversion import check_weights, read_parameters, size_of, stored_dtype
 from graftmt.interop.importing.family import Family, ForeignFolder, Names
+from graftmt.interop.importing.family_registry import family_of
 from graftmt.interop.importing.import_options import ImportOptions
 from graftmt.interop.importing.origin import licence_in
-from graftmt.interop.importing.registry import family_of
 from graftmt.interop.importing.sources import Found, find_source
+from graftmt.interop.importing.weight_conversion import check_weights, read_parameters, size_of, stored_dtype
 from graftmt.interop.importing.weights import Shape, Weights
 from graftmt.model import ModelConfig, Transformer, load_tensors, parameter_shapes
 from graftmt.progress import progress
@@ -63,7 +65,7 @@ def import_base(options: ImportOptions) -> Imported:
     rows = _matrix_rows(config, names, weights, folder.path)
     expected = parameter_shapes(config, rows[0], None if rows[0] == rows[1] else rows[1])
     chosen = check_weights(weights, names, expected, family.unused(), folder.path)
-    text = family.text(folder, rows)
+    text = family.text(folder, weights, rows)
     config = replace(config, padding_id=text.side("source").padding_id)
     dtype = stored_dtype(weights, names) if options.dtype is None else DTYPES[options.dtype]
     with progress("numbers read", size_of(expected)) as bar:

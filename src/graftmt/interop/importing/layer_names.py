@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from graftmt.interop.importing.family import Names
-from graftmt.interop.importing.settings import Settings
+from graftmt.interop.importing.foreign_settings import Settings
 from graftmt.interop.importing.weights import Weights
 from graftmt.model import ModelConfig, parameter_shapes
 

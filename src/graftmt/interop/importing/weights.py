@@ -16,6 +16,7 @@ from torch import Tensor
 
 from graftmt.errors import CheckpointError, first_few
 from graftmt.files import parse_json
+from graftmt.interop.importing.pickled import load_pickled
 from graftmt.reading import LARGEST_TEXT, read_limited
 from graftmt.tensor_files import WEIGHTS, is_finite, open_tensors
 
@@ -78,20 +79,21 @@ class PickledWeights(Weights):
     """Files of `torch.save`, read without running anything in them."""
 
     def __init__(self, paths: Sequence[Path], listed: Mapping[str, str] | None = None) -> None:
-        from graftmt.interop.importing.pickled import load_pickled
-
         self.tensors: dict[str, tuple[Tensor, Path]] = {}
         for path in paths:
-            loaded = load_pickled(path)
-            here = named_tensors(loaded, path)
+            here = named_tensors(load_pickled(path), path)
             _check_listed(path, here, listed)
             self.tensors |= {name: (tensor, path) for name, tensor in here.items()}
-        self.found = {name: Found(tuple(tensor.shape), tensor.dtype) for name, (tensor, _) in self.tensors.items()}
+        self.found = found_in(self.tensors)
 
     def read(self, names: Sequence[str]) -> Iterator[tuple[str, Tensor]]:
         for name in names:
             tensor, path = self.tensors[name]
             yield name, _checked(tensor.detach().clone(memory_format=torch.contiguous_format), name, path)
+
+
+def found_in(tensors: Mapping[str, tuple[Tensor, Path]]) -> dict[str, Found]:
+    return {name: Found(tuple(tensor.shape), tensor.dtype) for name, (tensor, _) in tensors.items()}
 
 
 def named_tensors(loaded: object, path: Path) -> dict[str, Tensor]:

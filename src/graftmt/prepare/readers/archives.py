@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from graftmt.errors import DataError, nearest
 from graftmt.files import check_regular
@@ -29,10 +29,10 @@ from graftmt.prepare.readers.stored_parts import (
     open_parts,
     readable_name,
 )
+from graftmt.prepare.readers.tar_headers import Ending, Slice, TarHeader
 
 MOST_MEMBERS = 100_000
 """Of an archive; more would fill memory with names alone."""
-_LARGEST_HEADER = 1 << 20  # of a tar member: long names, attributes
 _ARCHIVE = re.compile(r"\.(?:zip|tar|tgz|txz|tar\.(?:gz|xz|zst))(?:\.\d{2,3})?$", re.IGNORECASE)
 _PART = re.compile(r"\.\d{2,3}$")
 _LABEL = re.compile(r"(\w[\w-]*)=(.+)")
@@ -243,7 +243,7 @@ def _open_zip_member(file: StoredFile, member: Member) -> BinaryIO:
 def _tar_members(parts: tuple[Path, ...], limits: Limits, where: str) -> Iterator[Member]:
     with (
         _open_tar(parts, limits, where) as content,
-        tarfile.open(fileobj=cast(BinaryIO, _Ending(content)), mode="r|", tarinfo=_TarHeader, errors="replace") as archive,
+        tarfile.open(fileobj=cast(BinaryIO, Ending(content)), mode="r|", tarinfo=TarHeader, errors="replace") as archive,
     ):
         for count, entry in enumerate(archive, 1):
             _check_count(count, where)
@@ -259,73 +259,12 @@ def _tar_members(parts: tuple[Path, ...], limits: Limits, where: str) -> Iterato
 
 def _open_tar_member(file: StoredFile, member: Member) -> BinaryIO:
     content = _open_tar(file.parts, file.limits, readable_name(file.parts[0]))
-    return cast(BinaryIO, io.BufferedReader(_Slice(content, member.place, member.size), 1 << 18))
+    return cast(BinaryIO, io.BufferedReader(Slice(content, member.place, member.size), 1 << 18))
 
 
 def _open_tar(parts: tuple[Path, ...], limits: Limits, where: str) -> BinaryIO:
     name = re.sub(r"\.t([gx])z$", r".tar.\1z", _whole_name(parts[0]), flags=re.IGNORECASE)
     return decompressed(open_parts(parts), name, _size(parts), limits, where)
-
-
-class _TarHeader(tarfile.TarInfo):
-    """tarfile takes a damaged or missing header for the end of the archive; here only the end is the end."""
-
-    @classmethod
-    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Any:
-        try:
-            return super().fromtarfile(tarfile_)
-        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
-            raise
-        except tarfile.HeaderError as error:
-            raise tarfile.ReadError(f"{error} at byte {tarfile_.offset:,} of the archive") from None
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Any:
-        header = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
-        if header.size < 0 or (not header.isfile() and header.size > _LARGEST_HEADER):
-            raise tarfile.ReadError(f"a header of {header.size:,} bytes")
-        return header
-
-
-class _Ending:
-    """A stream that may be read past its end a few times, not for as long as a member's made-up size has tarfile try."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.file, self.empty_reads = file, 0
-
-    def read(self, size: int) -> bytes:
-        block = self.file.read(size)
-        self.empty_reads += not block
-        if self.empty_reads > 4:
-            raise EOFError("a member is larger than the archive")
-        return block
-
-
-class _Slice(io.RawIOBase):
-    """A stretch of a stream, which is closed with it; a stream that ends early is an error."""
-
-    def __init__(self, file: BinaryIO, start: int, size: int) -> None:
-        self.file, self.start, self.left = file, start, size
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while self.start:
-            skipped = len(self.file.read(min(self.start, 1 << 20)))
-            if not skipped:
-                raise EOFError("the archive ends before this member")
-            self.start -= skipped
-        block = self.file.read(min(len(buffer), self.left))
-        if self.left and not block:
-            raise EOFError("the archive ends inside this member")
-        self.left -= len(block)
-        buffer[: len(block)] = block
-        return len(block)
-
-    def close(self) -> None:
-        self.file.close()
-        super().close()
 
 
 def _check_count(count: int, where: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graftmt.errors import ConfigError
 from graftmt.sharing.stores.folder import FolderStore
 from graftmt.sharing.stores.hub import HubStore
-from graftmt.sharing.stores.protocol import Publication, Store, StoreKind, WritableStore
+from graftmt.sharing.stores.store_protocol import Publication, Store, StoreKind, WritableStore
 from graftmt.sharing.stores.web import WebStore
 
 STORES: tuple[StoreKind, ...] = (HubStore, WebStore, FolderStore)

@@ -18,7 +18,7 @@ from graftmt.sharing.connections import Refused, SharingError
 from graftmt.sharing.index import INDEX, LARGEST_INDEX, Listing, index_document, make_listing, parse_index
 from graftmt.sharing.offers import Offer, OfferedFile, check_path
 from graftmt.sharing.scanning import find_things, offer_of
-from graftmt.sharing.stores.protocol import Publication
+from graftmt.sharing.stores.store_protocol import Publication
 from graftmt.sharing.stores.web import check_revision
 from graftmt.sharing.transfer import copied
 

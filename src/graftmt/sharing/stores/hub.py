@@ -24,7 +24,7 @@ from graftmt.sharing.hub_card import hub_card
 from graftmt.sharing.index import INDEX, LARGEST_INDEX, Listing, parse_index
 from graftmt.sharing.offers import DOCUMENTS, Offer, OfferedFile, check_path, facts_of
 from graftmt.sharing.scanning import check_document, file_names
-from graftmt.sharing.stores.protocol import Publication
+from graftmt.sharing.stores.store_protocol import Publication
 from graftmt.sharing.transfer import copied, fetched
 
 if TYPE_CHECKING:

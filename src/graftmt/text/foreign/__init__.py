@@ -35,7 +35,7 @@ def foreign_text(
     `settings` is the model's configuration, `rows` the number of rows of its matrices (source, target). The languages are for
     models that do not name theirs. What cannot be read is a DataError.
     """
-    from graftmt.text.foreign.folder import TextFolder
+    from graftmt.text.foreign.tokenizer_folder import TextFolder
     from graftmt.text.stored import check_base_text
 
     known = known_families()

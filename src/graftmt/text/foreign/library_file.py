@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from graftmt.files import parse_json
-from graftmt.text.foreign.folder import tokens_by_id
 from graftmt.text.foreign.model_file import check_character_rules
+from graftmt.text.foreign.tokenizer_folder import tokens_by_id
 from graftmt.text.protocol import BYTES
 
 MOST_VALUES = 8_000_000

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from graftmt.errors import DataError
-from graftmt.text.foreign.folder import SPECIALS, TextFolder
 from graftmt.text.foreign.library_file import LibraryFile, read_library_file
 from graftmt.text.foreign.row_table import table_of
 from graftmt.text.foreign.subword_text import ForeignText
+from graftmt.text.foreign.tokenizer_folder import SPECIALS, TextFolder
 from graftmt.text.kinds.sentencepiece import SentencePieces, SentencePieceText
 from graftmt.text.kinds.tokenizer_json import FILE as LIBRARY
 from graftmt.text.kinds.tokenizer_json import LibraryPieces, LibraryText

@@ -1,1 +1,1 @@
-"""The formats that models are exported to, one file each; `interop/export/registry.py` finds them. Layer 5."""
+"""The formats that models are exported to, one file each; `interop/export/target_registry.py` finds them. Layer 5."""

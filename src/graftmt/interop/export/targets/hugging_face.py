@@ -17,8 +17,8 @@ from graftmt.files import write_json, write_text
 from graftmt.interop.export.joint_rows import PADDING, JointRows, joint_rows
 from graftmt.interop.export.library_tokenizer import tokenizer_config
 from graftmt.interop.export.plain_model import PlainModel, PlainStack
-from graftmt.interop.export.registry import text_form
 from graftmt.interop.export.target import ExportTarget, Job
+from graftmt.interop.export.target_registry import text_form
 from graftmt.interop.export.text_files import copy_standalone, names_of_rows, requirements, text_problem, write_texts
 from graftmt.interop.export.text_for_import import write_text_for_import
 from graftmt.model.plain_layers import AttentionPart, PlainLayer
@@ -50,6 +50,8 @@ class HuggingFace(ExportTarget):
             return "its layers are post-norm, and the class for them has no place for packs. Export to CTranslate2."
         if config.norm_epsilon != EPSILON:
             return f"its norms add {config.norm_epsilon:g}, and that class adds {EPSILON:g}. Export to CTranslate2."
+        if config.positions != "sinusoidal" or config.embedding_norms:
+            return f"its positions are {config.positions}, which that class has no place for. Export to CTranslate2."
         if config.position_offset != PADDING + 1:
             return f"its positions begin with {config.position_offset}, not with {PADDING + 1}. Export to CTranslate2."
         if layout.decoder_start == "padding":

@@ -1,1 +1,1 @@
-"""Forms of text outside graftmt, one file each; `interop/export/registry.py` finds them. Layer 5."""
+"""Forms of text outside graftmt, one file each; `interop/export/target_registry.py` finds them. Layer 5."""

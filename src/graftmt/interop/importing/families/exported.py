@@ -8,6 +8,7 @@ from graftmt.documents import check_fields, read_document
 from graftmt.errors import CheckpointError
 from graftmt.interop.importing.families.m2m_100 import M2M100Layout
 from graftmt.interop.importing.family import ForeignFolder
+from graftmt.interop.importing.weights import Weights
 from graftmt.places import EXPORT_DOCUMENT
 from graftmt.text import BaseText
 from graftmt.text.stored import StoredText, TextDocument
@@ -27,7 +28,7 @@ class Exported(M2M100Layout):
     def recognises(self, folder: ForeignFolder) -> bool:
         return folder.model_type == "m2m_100" and (folder.path / EXPORT_DOCUMENT).exists()
 
-    def text(self, folder: ForeignFolder, rows: tuple[int, int]) -> BaseText:
+    def text(self, folder: ForeignFolder, weights: Weights, rows: tuple[int, int]) -> BaseText:
         document = read_document(folder.path / EXPORT_DOCUMENT, "the export")
         if "text" not in document:
             raise CheckpointError(

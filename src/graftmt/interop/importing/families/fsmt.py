@@ -42,7 +42,7 @@ class FSMT(Family):
     def unused(self) -> tuple[str, ...]:
         return ("model.*.embed_positions.weight",)
 
-    def text(self, folder: ForeignFolder, rows: tuple[int, int]) -> BaseText:
+    def text(self, folder: ForeignFolder, weights: Weights, rows: tuple[int, int]) -> BaseText:
         return foreign_text(
             "fsmt",
             folder.path,

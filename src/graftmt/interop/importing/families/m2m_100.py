@@ -32,7 +32,7 @@ class M2M100Layout(Family):
     def unused(self) -> tuple[str, ...]:
         return ("model.*.embed_positions.weights", "model.shared.weight")
 
-    def text(self, folder: ForeignFolder, rows: tuple[int, int]) -> BaseText:
+    def text(self, folder: ForeignFolder, weights: Weights, rows: tuple[int, int]) -> BaseText:
         return foreign_text(self.text_family, folder.path, folder.settings, rows)
 
 

@@ -39,7 +39,7 @@ class Marian(Family):
     def unused(self) -> tuple[str, ...]:
         return ("model.*.embed_positions.weight",)
 
-    def text(self, folder: ForeignFolder, rows: tuple[int, int]) -> BaseText:
+    def text(self, folder: ForeignFolder, weights: Weights, rows: tuple[int, int]) -> BaseText:
         return foreign_text(
             "marian",
             folder.path,

@@ -39,5 +39,5 @@ class MBart(Family):
     def unused(self) -> tuple[str, ...]:
         return ("model.shared.weight",)
 
-    def text(self, folder: ForeignFolder, rows: tuple[int, int]) -> BaseText:
+    def text(self, folder: ForeignFolder, weights: Weights, rows: tuple[int, int]) -> BaseText:
         return foreign_text("mbart", folder.path, folder.settings, rows)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from graftmt.errors import DataError
-from graftmt.text.foreign.folder import SPECIALS, TextFolder
 from graftmt.text.foreign.row_table import MOST_ROWS, RowTable, table_of
+from graftmt.text.foreign.tokenizer_folder import SPECIALS, TextFolder
 from graftmt.text.kinds.sentencepiece import SentencePieces, SentencePieceText
 from graftmt.text.kinds.two_sided import TwoSidedText
 from graftmt.text.languages import is_language_name

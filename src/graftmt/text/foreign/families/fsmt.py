@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graftmt.text.foreign.folder import TextFolder
 from graftmt.text.foreign.row_table import table_of
+from graftmt.text.foreign.tokenizer_folder import TextFolder
 from graftmt.text.kinds.moses_bpe import FILE, WORD_END, Merges, MosesText
 from graftmt.text.kinds.two_sided import TwoSidedText
 from graftmt.text.languages import is_language_name

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graftmt.text.foreign.folder import TextFolder
 from graftmt.text.foreign.row_table import table_of
+from graftmt.text.foreign.tokenizer_folder import TextFolder
 from graftmt.text.kinds.sentencepiece import SentencePieces, SentencePieceText
 from graftmt.text.kinds.two_sided import TwoSidedText
 from graftmt.text.languages import is_language_name

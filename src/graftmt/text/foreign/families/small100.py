@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graftmt.text.foreign.families.m2m_100 import read_arranged
-from graftmt.text.foreign.folder import TextFolder
+from graftmt.text.foreign.tokenizer_folder import TextFolder
 from graftmt.text.layout import LAYOUTS
 from graftmt.text.protocol import BaseText
 

@@ -16,7 +16,7 @@ from importlib.metadata import entry_points
 
 from graftmt.errors import CheckpointError, ConfigError, nearest
 from graftmt.interop.importing.family import Family, ForeignFolder
-from graftmt.interop.importing.refusals import reason_to_refuse
+from graftmt.interop.importing.import_refusals import reason_to_refuse
 
 GROUP = "graftmt.families"
 

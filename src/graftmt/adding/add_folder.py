@@ -10,8 +10,9 @@ from tempfile import TemporaryDirectory
 
 from graftmt.adding.more_text import plan_more_text
 from graftmt.adding.plan import Request, make_plan
-from graftmt.base import Base, choose_device
+from graftmt.base import Base
 from graftmt.configuration import differences, to_mapping
+from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, GraftError
 from graftmt.files import exclusive
 from graftmt.folders import make_folder, watched
