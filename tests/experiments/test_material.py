@@ -20,7 +20,7 @@ from graftmt.training import Stopped
 def test_back_translation_stops_when_the_time_is_over_and_goes_on(
     graft_corpus: Path, graft_base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graftmt.augmentation.augment_options.AugmentOptions", partial(AugmentOptions, chunk_lines=4))
+    monkeypatch.setattr("graftmt.augmentation.augmenting.AugmentOptions", partial(AugmentOptions, chunk_lines=4))
     base, folder = Base.load(graft_base()), tmp_path / "text"
     teacher = Teacher(graft_base(), base.fingerprint, base, "fp32", 1, "cpu")
 

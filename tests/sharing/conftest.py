@@ -64,6 +64,8 @@ def web(public: Path) -> Iterator[WebFolder]:
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     with serve_hub() as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)  # tests/conftest.py sets it: no test asks the real Hub
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub-cache"))
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)  # a protocol of its own
         monkeypatch.delenv("HF_TOKEN", raising=False)
