@@ -49,7 +49,9 @@ def test_the_card_says_what_the_hubs_search_reads(hub: Hub, packs: Path) -> None
     header = yaml.safe_load(card.split("---\n")[1])
     assert header["license"] == "cc-by-4.0" and header["language"] == ["el"] and header["library_name"] == "graftmt"
     assert f"graftmt-base-{load_pack(packs / 'el-source').base[:16]}" in header["tags"]
-    assert card.endswith((packs / "el-source" / "README.md").read_text())
+    own = (packs / "el-source" / "README.md").read_text(encoding="utf-8")
+    assert own.startswith("---\nlicense:"), "which the fuller header replaces"
+    assert card.count("\n---\n") == 1 and card.endswith(own.partition("\n---\n")[2])
 
 
 def test_a_base_and_several_packs_share_a_repository(hub: Hub, packs: Path, base: Path, tmp_path: Path) -> None:
