@@ -74,8 +74,24 @@ def test_an_unknown_total_is_not_shown_and_does_not_flood(
     assert lines == [f"reading: {done}" + (f"/{total:,}" if total else "") for done in (10, 20)]
 
 
+@pytest.fixture
+def loggers_as_at_first() -> Iterator[None]:
+    """As Python starts: other tests, and what they import, may have left handlers and levels."""
+    loggers = [logging.getLogger(), logging.getLogger("graftmt")]
+    before = [(logger.level, logger.handlers) for logger in loggers]
+    for logger, level in zip(loggers, (logging.WARNING, logging.NOTSET), strict=True):
+        logger.handlers = []
+        logger.setLevel(level)
+    yield
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.handlers = handlers
+        logger.setLevel(level)
+
+
 @pytest.mark.parametrize("audience", [silence, None])
-def test_where_nobody_listens_nothing_is_written(audience, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nobody_listens_nothing_is_written(
+    audience, capsys: pytest.CaptureFixture[str], loggers_as_at_first: None
+) -> None:
     with audience() if audience else as_in_a_program():
         with progress("work", 2) as report:
             assert isinstance(report, SilentProgress)

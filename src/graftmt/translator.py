@@ -131,6 +131,8 @@ class Translator:
         return find_language(name, self._languages(side), of="this base and its packs") or name
 
     def _with_codes(self, request: Request) -> Request:
+        pivots = {} if request.pivot is None else {"pivot": request.pivot}
+        check_codes(source=request.source, target=request.target, **pivots)
         source, target, pivot = self.code(request.source, "source"), self.code(request.target, "target"), request.pivot
         if (source, target) == (request.source, request.target) and (pivot is None or pivot in self.languages):
             return request
