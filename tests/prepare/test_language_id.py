@@ -10,27 +10,31 @@ import pytest
 
 from graftmt.errors import ConfigError
 from graftmt.prepare import language_id
-from graftmt.prepare.language_id import EXAMPLES, LanguageFilter, detector_code, wrong_language_share
+from graftmt.prepare.language_id import EXAMPLES, LanguageCheck, LanguageFilter, detector_code, foreign_lines
 
 GREEK = [f"Η γρήγορη καφέ αλεπού πηδά πάνω από το τεμπέλικο σκυλί αριθμός {number}" for number in range(80)]
 FRENCH = [f"Le chien paresseux regarde passer le renard dans la forêt numéro {number}" for number in range(20)]
 PORTUGUESE = [f"O cachorro preguiçoso não viu a raposa que passou pela floresta {number} vezes" for number in range(30)]
 
 
+def check_of(lines: list[str], language: str, *, candidates: tuple[str, ...] = (), limit: int = 2_000) -> LanguageCheck:
+    return foreign_lines({language: lines}, candidates=candidates, limit=limit)[language]
+
+
 def test_the_share_is_that_of_the_lines_in_another_language() -> None:
-    check = wrong_language_share([*GREEK, *FRENCH], "el")
+    check = check_of([*GREEK, *FRENCH], "el")
     assert check.share == pytest.approx(0.2)
     assert check.reason == ""
     assert check.examples == [f"fr: {line}" for line in FRENCH[:EXAMPLES]]
 
 
 def test_clean_text_has_no_wrong_lines() -> None:
-    assert wrong_language_share(GREEK, "el").share == 0
-    assert wrong_language_share(PORTUGUESE, "pt_br").share == 0
+    assert check_of(GREEK, "el").share == 0
+    assert check_of(PORTUGUESE, "pt_br").share == 0
 
 
 def test_a_sample_is_spread_over_the_whole_text() -> None:
-    check = wrong_language_share([*GREEK, *FRENCH] * 10, "el", limit=100)
+    check = check_of([*GREEK, *FRENCH] * 10, "el", limit=100)
     assert check.share == pytest.approx(0.2, abs=0.1)
 
 
@@ -65,17 +69,17 @@ def test_codes_are_renamed_to_those_the_detector_knows_and_its_own_stay() -> Non
     assert not labels & _OTHER_NAMES.keys()
 
 
-def test_short_lines_are_left_out_and_too_few_lines_say_nothing() -> None:
-    short = ["Oui !", "C'est ça.", "12 345 678 901 234 567 890"] * 100
-    assert wrong_language_share([*GREEK, *short], "el").share == 0
-    check = wrong_language_share([*GREEK[:19], *short], "el")
+def test_numbers_are_left_out_and_too_few_lines_say_nothing() -> None:
+    numbers = ["OK!", "12 345 678 901 234 567 890", ""] * 100
+    assert check_of([*GREEK, *numbers], "el").share == 0
+    check = check_of([*GREEK[:19], *numbers], "el")
     assert check.share is None
-    assert "too few lines of 20 letters or more to tell: 19" in check.reason
-    assert wrong_language_share([], "el").share is None
+    assert "too few lines of 4 letters or more to tell: 19" in check.reason
+    assert check_of([], "el").share is None
 
 
 def test_a_language_the_detector_does_not_know_is_said_to_be_so() -> None:
-    check = wrong_language_share(GREEK, "tlh")
+    check = check_of(GREEK, "tlh")
     assert check.share is None
     assert check.reason == "the language detector does not know tlh"
 
@@ -84,34 +88,34 @@ def test_without_the_detector_the_reason_says_how_to_install_it(monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     language_id._detector.cache_clear()
     for candidates in ((), ("el", "fr")):
-        check = wrong_language_share(GREEK, "el", candidates=candidates)
+        check = check_of(GREEK, "el", candidates=candidates)
         assert check.share is None
         assert "pip install 'graftmt[prepare]'" in check.reason
 
 
 def test_candidates_are_all_that_it_chooses_among() -> None:
     # Among these Portuguese is nearest to Spanish; Greek, which is none of them, is still itself.
-    assert wrong_language_share(PORTUGUESE, "pt").share == 0
-    check = wrong_language_share([*PORTUGUESE, *FRENCH], "fr", candidates=("es", "el"))
+    assert check_of(PORTUGUESE, "pt").share == 0
+    check = check_of([*PORTUGUESE, *FRENCH], "fr", candidates=("es", "el"))
     assert check.share == pytest.approx(0.6)
     assert all(example.startswith("es: ") for example in check.examples)
-    assert wrong_language_share(GREEK, "el", candidates=("fr", "pt_br")).share == 0
+    assert check_of(GREEK, "el", candidates=("fr", "pt_br")).share == 0
 
 
 def test_a_language_unknown_to_the_detector_stays_so_among_candidates() -> None:
-    assert wrong_language_share(GREEK, "tlh", candidates=("el", "fr")).reason == "the language detector does not know tlh"
+    assert check_of(GREEK, "tlh", candidates=("el", "fr")).reason == "the language detector does not know tlh"
     # Candidates it does not know are left out; too few are no choice, and it chooses among all.
-    assert wrong_language_share([*GREEK, *FRENCH], "el", candidates=("tlh",)).share == pytest.approx(0.2)
+    assert check_of([*GREEK, *FRENCH], "el", candidates=("tlh",)).share == pytest.approx(0.2)
 
 
 def test_threads_and_other_users_of_the_library_do_not_disturb_it() -> None:
     import py3langid
 
-    alone = wrong_language_share([*GREEK, *FRENCH], "el")
+    alone = check_of([*GREEK, *FRENCH], "el")
     py3langid.set_languages(["de", "en"])
     try:
         with ThreadPoolExecutor(4) as pool:
-            checks = list(pool.map(lambda _: wrong_language_share([*GREEK, *FRENCH], "el"), range(8)))
+            checks = list(pool.map(lambda _: check_of([*GREEK, *FRENCH], "el"), range(8)))
     finally:
         py3langid.set_languages(None)
     assert checks == [alone] * 8

@@ -50,11 +50,6 @@ def serve(
         say(f"this is the only time that the key is shown; {options.keys} has its hash.")
         return
     check_installed()
-    if options.ray:
-        from graftmt.server.ray_serve import serve_on_ray
-
-        serve_on_ray(options, say)
-        return
     from graftmt.server.running import serve as run
 
     run(options)

@@ -214,7 +214,7 @@ class Transformer(nn.Module):
         return Packing(queries.starts, keys.starts, queries.longest, keys.longest, tiles)
 
     def _embed_packed(self, side: Side, tokens: PackedTokens) -> Tensor:
-        embedding, positions, norm = self._entrance(side)
+        embedding, positions, norm = self.entrance(side)
         embedded = embedding(tokens.ids) * self.scale
         embedded = positions.at(embedded, tokens.positions, tokens.longest)
         x: Tensor = self.dropout(embedded if norm is None else norm(embedded))[None]
@@ -232,11 +232,11 @@ class Transformer(nn.Module):
         return self.projection(self.decoder.step(x, state)[:, -1])  # type: ignore[no-any-return]
 
     def _embed(self, side: Side, ids: Tensor, start: int | Tensor = 0) -> Tensor:
-        embedding, positions, norm = self._entrance(side)
+        embedding, positions, norm = self.entrance(side)
         embedded = positions(embedding(ids) * self.scale, start)
         return self.dropout(embedded if norm is None else norm(embedded))  # type: ignore[no-any-return]
 
-    def _entrance(self, side: Side) -> tuple[nn.Module, Positions | LearnedPositions, nn.Module | None]:
+    def entrance(self, side: Side) -> tuple[nn.Module, Positions | LearnedPositions, nn.Module | None]:
         """What the tokens of a side go through before the layers."""
         if side == "source":
             return self.source_embedding, self.positions, self.source_norm

@@ -43,6 +43,10 @@ UNLIKELY = 0.05
 """Times that, for all others."""
 OCCURS = 0.003
 """Share of the texts from which on a language counts as one that occurs in the corpus."""
+OCCURRING_WEIGHT = 2.0
+"""How often the log of a language's share over what was expected counts: its short lines are fewer than its clear ones show."""
+WHOLLY_OTHER = 0.5
+"""Where half of the texts are nearer to one other language by this lead, the text as a whole is taken to be in that one."""
 LARGEST_MARGIN = 4.5
 SURELY_OTHER = 3.0
 TOLERATED_LOSS = 0.011
@@ -115,7 +119,8 @@ def bonus_of(code: str, own: OwnText) -> float:
         return -np.inf
     expected = OTHER_AT_FIRST if code in LIKELY or code in own.shares else OTHER_AT_FIRST * UNLIKELY
     right = max(own.shares.get(own.code, RIGHT_AT_FIRST), OTHER_AT_FIRST)
-    return log(max(own.shares.get(code, 0.0), expected) / OTHER_AT_FIRST) - log(right / RIGHT_AT_FIRST)
+    occurs = OCCURRING_WEIGHT * log(max(own.shares.get(code, 0.0), OTHER_AT_FIRST) / OTHER_AT_FIRST)
+    return occurs + log(expected / OTHER_AT_FIRST) - log(right / RIGHT_AT_FIRST)
 
 
 def worth_judging(text: str) -> bool:
@@ -193,6 +198,11 @@ def _own_text(code: str, sample: _Sample) -> OwnText:
         return own
     merged = np.stack([scores[:, columns[label]].max(axis=1) for label in labels], axis=1)
     right = labels.index(code)
+    middle = np.median((merged - merged[:, [right]]) / np.sqrt(sample.sizes)[:, None], axis=0)
+    middle[labels.index(NO_LANGUAGE)] = -np.inf
+    if len(merged) >= FEWEST_TEXTS and middle.max() > WHOLLY_OTHER:
+        # Learning from text that is in another language would make that look right.
+        return replace(own, shares={labels[int(middle.argmax())]: 1 - OTHER_AT_FIRST, code: OTHER_AT_FIRST})
     least = np.array(
         [0.0 if label == NO_LANGUAGE else OTHER_AT_FIRST * (1.0 if label in LIKELY else UNLIKELY) for label in labels]
     )

@@ -1,6 +1,6 @@
 """Which text is in another language than it should be, by py3langid, a detector of 139 languages, or by n-grams. Layer 4.
 
-`wrong_language_share` examines a text, `LanguageFilter` judges line by line.
+`foreign_lines` examines a text, `LanguageFilter` judges line by line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ __all__ = [
     "foreign_lines",
     "language_detector",
     "long_enough",
-    "wrong_language_share",
 ]
 
 FEWEST_LETTERS = 20
@@ -54,35 +53,10 @@ class LanguageCheck:
     """Some of the lines in another language, each after the detector's code for it."""
 
 
-def wrong_language_share(
-    lines: Sequence[str], language: str, *, candidates: Sequence[str] = (), limit: int = 500
-) -> LanguageCheck:
-    """Asks the detector about `limit` of the lines, evenly spread, that have at least twenty letters.
-
-    `candidates`: the languages it chooses among, all it knows unless given; fewer mean fewer false alarms.
-    """
-    try:
-        detector = _detector(tuple(sorted({detector_code(name) for name in (*candidates, language)})) if candidates else ())
-    except ImportError:
-        return LanguageCheck(None, "the language detector is not installed: pip install 'graftmt[prepare]'", [])
-    name = detector_code(language)
-    if name not in detector.labels:
-        return LanguageCheck(None, f"the language detector does not know {language}", [])
-    longer = [line for line in lines if sum(map(str.isalpha, line)) >= FEWEST_LETTERS]
-    count = min(limit, len(longer))
-    sample = [longer[index * len(longer) // count] for index in range(count)]
-    found = [(code, line) for line in sample if (code := detector.classify(line)[0]) != NO_LANGUAGE]
-    if len(found) < FEWEST_LINES:
-        reason = f"too few lines of {FEWEST_LETTERS} letters or more to tell: {len(found)}, at least {FEWEST_LINES} are needed"
-        return LanguageCheck(None, reason, [])
-    wrong = [f"{code}: {line}" for code, line in found if code != name]
-    return LanguageCheck(len(wrong) / len(found), "", wrong[:EXAMPLES])
-
-
 def foreign_lines(
     sides: Mapping[str, Sequence[str]], *, candidates: Sequence[str] = (), limit: int = 2_000
 ) -> dict[str, LanguageCheck]:
-    """The same for the languages of one corpus, judged as `prepare clean` does: by all of its text, so short lines count too.
+    """The share of lines in another language, judged as `prepare clean` does: by all of the corpus's text, short lines too.
 
     `candidates` are languages that wrong lines may be in, beside the corpus's own; likely ones where there are none.
     """

@@ -41,8 +41,6 @@ class ServeOptions:
     """Source tokens × beam in one batch; 0 chooses for the device, 1 turns batching off."""
     workers: int = option("--workers", default=1, group=LOAD, least=1, most=64)
     """Threads that translate, a batch each. On a CPU one is usually best: it uses all cores."""
-    ray: int = option("--ray", default=0, group=LOAD, least=0, most=1000, metavar="REPLICAS")
-    """Run so many replicas on Ray Serve, here or on the cluster that RAY_ADDRESS names."""
     queue: int = option("--queue", default=2000, group=LOAD, least=1)
     """Sentences that may wait. What comes on top is told to try again later (429)."""
     timeout: float = option("--timeout", default=120.0, group=LOAD, least=0.1)

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from graftmt.errors import ExportError
 from graftmt.model import Decoder, Encoder, ModelConfig, Transformer
-from graftmt.model.embeddings import Embedding, ExtendedEmbedding, Positions, Projection
+from graftmt.model.embeddings import Embedding, EvenPositions, ExtendedEmbedding, LearnedPositions, Positions, Projection
 from graftmt.model.layers import ACTIVATIONS, linear_map
 from graftmt.model.plain_layers import PlainLayer, class_name, plain_layers
+from graftmt.model.transformer import Side
 
 SHARPNESS = 1024
 """f(1024 x) / 1024 differs from ReLU by less than 0.0003 where f is GELU or SiLU. A power of two, so scaling is exact."""
@@ -26,6 +27,14 @@ class PlainStack:
     layers: tuple[PlainLayer, ...]
     norm: nn.LayerNorm | None
     """After the last layer, in pre-norm models."""
+    positions: Positions | LearnedPositions
+    embedding_norm: nn.LayerNorm | None
+    """After embeddings and positions."""
+
+    def table(self, length: int) -> Tensor:
+        """(up to length, D): the vectors of the first positions; there may be fewer where they were learned."""
+        most = self.positions.most if isinstance(self.positions, LearnedPositions) else length
+        return _plain(self.positions.reserve(min(length, most))[:length])
 
     @property
     def heads(self) -> int:
@@ -48,11 +57,6 @@ class PlainModel:
     output_bias: Tensor | None
     scale: float
     """What embeddings are multiplied by."""
-    positions: Positions
-
-    def table(self, length: int) -> Tensor:
-        """(length, D): the vectors of the first positions."""
-        return self.positions.reserve(length)[:length].float().cpu()
 
 
 @torch.no_grad()
@@ -63,18 +67,13 @@ def plain_model(model: Transformer) -> PlainModel:
         for part, kind in ((projection, Projection), (model.encoder, Encoder), (model.decoder, Decoder)):
             if type(part) is not kind:
                 raise TypeError(class_name(part))
-        if type(model.positions) is not Positions:
-            raise TypeError(class_name(model.positions))
-        if config.embedding_norms:
-            raise TypeError("LayerNorm after the embeddings")
         return PlainModel(
             config=config,
-            encoder=_stack(model.source_embedding, model.encoder, config),
-            decoder=_stack(model.target_embedding, model.decoder, config),
+            encoder=_stack(model, "source"),
+            decoder=_stack(model, "target"),
             output=_plain(projection.weight),
             output_bias=None if projection.bias is None else _plain(projection.bias),
             scale=model.scale,
-            positions=model.positions,
         )
     except TypeError as error:
         raise ExportError(
@@ -83,9 +82,22 @@ def plain_model(model: Transformer) -> PlainModel:
         ) from None
 
 
-def _stack(embedding: nn.Module, stack: Encoder | Decoder, config: ModelConfig) -> PlainStack:
-    layers = [_with_activation(layer, config.activation) for module in stack.layers for layer in plain_layers(module)]
-    return PlainStack(embedding=_rows(embedding), layers=tuple(layers), norm=stack.norm)
+def _stack(model: Transformer, side: Side) -> PlainStack:
+    stack, activation = (model.encoder if side == "source" else model.decoder), model.config.activation
+    embedding, positions, embedding_norm = model.entrance(side)
+    if type(positions) not in (Positions, EvenPositions, LearnedPositions):
+        raise TypeError(class_name(positions))
+    for norm in (embedding_norm, stack.norm):
+        if norm is not None and type(norm) is not nn.LayerNorm:
+            raise TypeError(class_name(norm))
+    layers = [_with_activation(layer, activation) for module in stack.layers for layer in plain_layers(module)]
+    return PlainStack(
+        embedding=_rows(embedding),
+        layers=tuple(layers),
+        norm=stack.norm,
+        positions=positions,
+        embedding_norm=embedding_norm,  # type: ignore[arg-type]
+    )
 
 
 def _rows(embedding: nn.Module) -> Tensor:

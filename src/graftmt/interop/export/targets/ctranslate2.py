@@ -114,10 +114,11 @@ def model_spec(model: PlainModel) -> Any:
     specs = _library()
     encoder = specs.TransformerEncoderSpec(0, model.encoder.heads, **_options(model))
     decoder = specs.TransformerDecoderSpec(0, model.decoder.heads, **_options(model))
-    table = _array(model.table(LONGEST))
     for spec, stack in ((encoder, model.encoder), (decoder, model.decoder)):
         spec.scale_embeddings = float(model.scale)
-        spec.position_encodings.encodings = table
+        spec.position_encodings.encodings = _array(stack.table(LONGEST))
+        if stack.embedding_norm is not None:
+            _set_norm(spec.layernorm_embedding, stack.embedding_norm)
         spec.layer = [_layer(layer, stack.heads, specs, decodes=spec is decoder) for layer in stack.layers]
         if stack.norm is not None:
             _set_norm(spec.layer_norm, stack.norm)
@@ -142,7 +143,11 @@ def _options(model: PlainModel) -> dict[str, Any]:
     from ctranslate2.specs.common_spec import Activation
 
     activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH}
-    return {"pre_norm": model.config.norm == "pre", "activation": activations[model.config.activation]}
+    return {
+        "pre_norm": model.config.norm == "pre",
+        "activation": activations[model.config.activation],
+        "layernorm_embedding": model.config.embedding_norms,
+    }
 
 
 def _projection(model: PlainModel) -> tuple[Tensor, Tensor | None]:

@@ -50,6 +50,8 @@ class HuggingFace(ExportTarget):
             return "its layers are post-norm, and the class for them has no place for packs. Export to CTranslate2."
         if config.norm_epsilon != EPSILON:
             return f"its norms add {config.norm_epsilon:g}, and that class adds {EPSILON:g}. Export to CTranslate2."
+        if config.positions != "sinusoidal" or config.embedding_norms:
+            return f"its positions are {config.positions}, which that class has no place for. Export to CTranslate2."
         if config.position_offset != PADDING + 1:
             return f"its positions begin with {config.position_offset}, not with {PADDING + 1}. Export to CTranslate2."
         if layout.decoder_start == "padding":
