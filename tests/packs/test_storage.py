@@ -326,7 +326,7 @@ def test_tensors_that_do_not_fit_are_named(folder: Path, change: Callable[..., A
 def test_what_is_no_pack_is_refused(tmp_path: Path, graft_base: Callable[..., Path]) -> None:
     refused(tmp_path / "nowhere", "there is no pack", "graftmt add")
     refused(tmp_path / "nowhere.graftpack", "there is no pack")
-    refused(graft_base(), "is not a pack, for it has no pack.json; give the folder or the file of one")
+    refused(graft_base(), "is not a pack", "is a base", "-b ")
     (tmp_path / "text.txt").write_text("words", encoding="utf-8")
     refused(tmp_path / "text.txt", "is not a pack")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
