@@ -79,7 +79,7 @@ def test_a_base_damaged_on_disk_is_refused(verify, grafted, tmp_path: Path) -> N
     [
         (["-p", "nowhere"], "there is no pack nowhere"),
         (["-p", "{el},{other}"], "two packs for el as source: give each a name"),
-        (["-p", "{base}"], "is not a pack, for it has no pack.json"),
+        (["-p", "{base}"], "is a base; give it with -b"),
         (["-c", "nowhere"], "there is no corpus folder nowhere"),
         (["-b", "nowhere"], "there is no base folder nowhere"),
     ],

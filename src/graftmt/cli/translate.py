@@ -38,7 +38,7 @@ def translate(
     base: BaseFolder,
     source: Annotated[str, typer.Option("--source", "-s", help="Language of the input, such as en.")],
     target: Annotated[str, typer.Option("--target", "-t", help="Language of the output, such as fr.")],
-    text: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    text: Annotated[list[str] | None, typer.Argument(hidden=True, help="Not taken: text comes by standard input.")] = None,
     packs: Packs = None,
     input_file: Annotated[
         Path | None,

@@ -145,9 +145,10 @@ def _stretches(first: Sequence[str], second: Sequence[str]) -> list[Stretch]:
         inside = [number for number in numbers[begin:end] if number >= 0]
         start = _refined(first, second, numbers, begin, offset) if begin else 0
         stop = _refined(first, second, numbers, end, offset, ends=True) if end < len(numbers) else len(first)
-        stretch = Stretch(
-            kind=kind, first=(start if offset else min(start, inside[0])) + 1, last=max(stop, inside[-1] + 1), offset=offset
-        )
+        begins, ends = start if offset else min(start, inside[0]), max(stop, inside[-1] + 1)
+        if begins >= ends:  # too short a stretch to be refined: as it was found
+            begins = inside[0]
+        stretch = Stretch(kind=kind, first=begins + 1, last=ends, offset=offset)
         found.append(_with_lag(stretch, first, second))
     return found
 
