@@ -50,7 +50,7 @@ def test_same_log_probabilities(name: str, tmp_path: Path, graft_subwords: Calla
     import_model(theirs.folder, tmp_path / "base")
     base = Base.load(tmp_path / "base")
     assert difference(compose(base, fold=True), tmp_path / "alone", theirs.source, theirs.target) < NEAR
-    code = " + code:learned:eng_Latn" if name == "nllb" else ""
+    code = {"nllb": " + code:learned:eng_Latn", "mbart": " + code:learned:en_XX"}.get(name, "")
     recipe, subwords = Recipe.parse("embed + parallel-enc-adapters-all(4)" + code), Subwords.load(graft_subwords("el"))
     pack = create_pack(base, side="source", languages=("xx",), recipe=recipe, subwords=subwords)
     with torch.no_grad():
