@@ -305,7 +305,11 @@ def test_of_several_packs_for_a_language_one_is_named(with_packs) -> None:
         ("a=,{el}", ["-s", "el", "-t", "fr"], "'a=' has no path"),
         ("{el}", ["-s", "en", "-t", "el"], "'el' is installed as a source only"),
         ("{uk}", ["-s", "uk", "-t", "en"], "'uk' is installed as a target only"),
-        ("{el}", ["-s", "kab", "-t", "en"], "nor in a pack here (installed: el); if you have a pack for it, give it with --packs"),
+        (
+            "{el}",
+            ["-s", "kab", "-t", "en"],
+            "nor in a pack here (installed: el); if you have a pack for it, give it with --packs",
+        ),
         ("{el}", ["-s", "el", "-t", "en", "--source-pack", "x"], "the pack 'x' is not one for 'el' as source"),
         ("{el},{uk}", ["-s", "el", "-t", "en", "--target-pack", "uk-target"], "as target it takes no pack"),
         ("{el}", ["-s", "el", "-t", "en", "--pivot", "it"], "'it' is neither in the base"),

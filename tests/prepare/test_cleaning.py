@@ -254,7 +254,10 @@ def test_every_text_is_kept_or_dropped_for_one_reason(lines: list[Line]) -> None
 
 def many_lines() -> Iterator[Line]:
     for number in range(700):
-        yield f"{ENGLISH} {number % 500}", [FRENCH, FRENCH, FRENCH, OTHER_ENGLISH, RUSSIAN, "\x00Oui"][number % 6] + f" {number % 500}"
+        yield (
+            f"{ENGLISH} {number % 500}",
+            [FRENCH, FRENCH, FRENCH, OTHER_ENGLISH, RUSSIAN, "\x00Oui"][number % 6] + f" {number % 500}",
+        )
 
 
 def test_the_result_depends_neither_on_processes_nor_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
