@@ -137,7 +137,7 @@ class TensorFile:
             digest.update(_heading(name, stored.dtype, stored.shape))
         tensor = _memory(stored.shape, dtype or stored.dtype)
         whole = tensor.view(-1)
-        window = None if tensor.dtype == stored.dtype else torch.empty(min(_WINDOW, len(whole)), dtype=stored.dtype)
+        window = None if tensor.dtype == stored.dtype else _memory((min(_WINDOW, len(whole)),), stored.dtype)
         for start in range(0, len(whole), _WINDOW):
             place = whole[start : start + _WINDOW]
             part = place if window is None else window[: len(place)]
