@@ -1,4 +1,4 @@
-"""The pages are true to the program and readable: commands and options exist, links and anchors lead somewhere, sentences are short."""
+"""The pages are true and readable: commands and options exist, links and anchors lead somewhere, sentences are short."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def code_blocks(text: str) -> list[str]:
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
-    """The words of each `graftmt …`, from blocks of code and from within sentences, up to what the shell makes of the rest."""
+    """The words of each `graftmt …`, from blocks of code and from within sentences, without pipes and comments."""
     lines = [line for block in code_blocks(text) for line in re.sub(r"\\\n\s*", " ", block).splitlines()]
     found = [
         line[start.end() :] for line in lines if (start := re.search(r"^\s*(?:.*?[|] |torchrun .* -m |\$ )?graftmt ", line))
