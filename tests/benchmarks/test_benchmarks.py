@@ -22,6 +22,7 @@ def run(name: str, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_decoding() -> None:
     pytest.importorskip("transformers")
     size = ["--size", "tiny", "--vocabulary", "200", "--sentences", "6", "--length", "8", "--batch", "4", "--repeats", "1"]
@@ -47,6 +48,7 @@ def test_make_bench_runs_all_but_those_for_a_gpu() -> None:
     assert every - set(benchmarks_of_make()) == {"foreign_base.py", "foreign_text.py", "large_base.py"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", benchmarks_of_make())
 def test_make_bench_can_run_every_one_without_arguments(name: str) -> None:
     shown = run(name, "--help")
@@ -56,6 +58,7 @@ def test_make_bench_can_run_every_one_without_arguments(name: str) -> None:
     assert usage.split() == [name], f"{name} needs {usage}"
 
 
+@pytest.mark.slow
 def test_language_id_makes_text_of_its_own() -> None:
     pytest.importorskip("py3langid")
     pytest.importorskip("babel")
@@ -67,6 +70,7 @@ def test_language_id_makes_text_of_its_own() -> None:
         assert measured["languages"]["el"]["wrong_dropped"] == 1  # no other language here has its script
 
 
+@pytest.mark.slow
 def test_misalignment_makes_text_of_its_own() -> None:
     pytest.importorskip("babel")
     report = json.loads(run("misalignment.py", "--sizes", "1000", "--tries", "6", "--json"))
@@ -75,6 +79,7 @@ def test_misalignment_makes_text_of_its_own() -> None:
         assert row["right"] == row["tries"] == 6
 
 
+@pytest.mark.slow
 def test_language_id_of_two_languages_says_before_and_after() -> None:
     pytest.importorskip("py3langid")
     pytest.importorskip("babel")
