@@ -97,6 +97,7 @@ def test_the_documented_component_works_everywhere(
     assert all(fact in str(caught.value) for fact in (str(pack), "'enc-scale'", "graftmt-scale"))
 
 
+@pytest.mark.slow
 def test_a_package_that_does_not_work_is_left_out_with_a_warning(tmp_path: Path) -> None:
     entries = {"missing": "not_there:Kind", "function": "json:dumps", "abstract": "graftmt.packs.component:Component"}
     package = register(tmp_path / "site", "broken", "1.0", entries)
