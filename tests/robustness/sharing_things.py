@@ -31,7 +31,7 @@ def sharing_things() -> list[Thing]:
             Thing(
                 name=f"imported-{family}",
                 path=f"imported-{family}",
-                readers=_imported_readers(),
+                readers=_imported_readers("hugging-face" if family == "m2m-100" else "ctranslate2"),
                 kinds=("bytes", "documents", "members", "tensors"),
                 signed=True,
                 weight=2,
@@ -76,7 +76,7 @@ def _code(action: Callable[[], None]) -> int:
     return 0
 
 
-def _imported_readers() -> tuple[Reader, ...]:
+def _imported_readers(exported: str) -> tuple[Reader, ...]:
     def base(name: str, *more: str) -> Callable[[Case], list[str]]:
         return lambda case: [*name.split(), *(() if name == "inspect" else ("-b",)), str(case.thing), *more]
 
@@ -86,18 +86,18 @@ def _imported_readers() -> tuple[Reader, ...]:
         Reader(name="Base.load", action=lambda case: lambda: say_base(case.thing), result=output_of, weight=2),
         command("translate", base("translate", "-s", "en", "-t", "ru", *SHORT), stdin=LINE, result=output_of, weight=2),
         command("verify", base("verify", "-n", "1", "--beam", "1")),
-        _export("en", "ru"),
+        _export("en", "ru", to=exported),
     )
 
 
-def _export(source: str, target: str, *, side: str = "") -> Reader:
-    """To Hugging Face; with a `side`, of a pack on the world's base."""
+def _export(source: str, target: str, *, side: str = "", to: str = "hugging-face") -> Reader:
+    """With a `side`, of a pack on the world's base."""
 
     def arguments(case: Case) -> list[str]:
         models = ["-b", str(case.world / "base"), "-p", str(case.thing)] if side else ["-b", str(case.thing)]
-        return ["export", *models, "-s", source, "-t", target, "--to", "hugging-face", "-o", str(case.output / "out"), "-q"]
+        return ["export", *models, "-s", source, "-t", target, "--to", to, "-o", str(case.output / "out"), "-q"]
 
-    return command("export", arguments, result=lambda case, outcome: digests(case.output / "out", "*.safetensors"))
+    return command("export", arguments, result=lambda case, outcome: digests(case.output / "out", "model.*"))
 
 
 def digests(folder: Path, pattern: str) -> dict[str, str]:
@@ -149,7 +149,7 @@ def _shop_readers() -> tuple[Reader, ...]:
         command("packs index", lambda case: ["packs", "index", str(case.thing)], resumes=True),
         command("pull base", pull("base"), result=pulled, weight=2),
         command("pull pack", pull("el-source"), result=pulled, weight=2),
-        command("pull archive", pull("uk-target.graftpack"), result=pulled),
+        command("pull archive", pull("uk-target"), result=pulled),
         command("push", lambda case: ["push", str(case.world / "packs/el-trained"), str(case.thing), "-q"], resumes=True),
         command(
             "serve",
