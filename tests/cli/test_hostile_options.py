@@ -33,8 +33,8 @@ SECONDS = 60
 """For one command, on a busy machine; most take a fraction of one."""
 GIGABYTES = 6
 """That one may take beside what the tests themselves have."""
-SAMPLE = 1
-"""Values for each option in the default tier."""
+QUICK, SAMPLE = 3, 2
+"""Options of each command in the default tier, with one value each; and values of each option in the slow tier."""
 
 NUMBERS = ["-1", "0", "1", "7", "100000", str(2**31), str(2**63), str(10**30), "9" * 5000]
 NUMBERS += ["nan", "inf", "-inf", "1e400", "-0.5", "1e-320", "0x10", "١٢"]
@@ -345,20 +345,23 @@ def written(command: Command, changed: str, value: str | None) -> list[str]:
     return [*command.names, *options, "--", *positional]
 
 
-def cases(command: Command, everything: bool) -> Iterator[tuple[str, str | None]]:
-    for name, flag in parameters(command.names).items():
+def cases(command: Command, values: int, options: int | None = None) -> Iterator[tuple[str, str | None]]:
+    """So many values for each option, or for some of the options; the same in every run."""
+    names = parameters(command.names)
+    if options is not None and options < len(names):
+        chosen = random.Random(str(command.names)).sample(sorted(names), options)
+        names = {name: names[name] for name in chosen}
+    for name, flag in names.items():
         if flag:
             yield name, None
             continue
-        chosen = random.Random(f"{command.names} {name}")
-        # A string of our own seed: the same cases in every run.
-        yield from ((name, value) for value in (VALUES if everything else chosen.sample(VALUES, SAMPLE)))
+        yield from ((name, value) for value in random.Random(f"{command.names} {name}").sample(VALUES, values))
 
 
-def attack(command: Command, world: World, tmp_path: Path, *, everything: bool) -> int:
+def attack(command: Command, world: World, tmp_path: Path, values: int, options: int | None = None) -> int:
     count, problems = 0, []
     outside = set(world.folder.parent.iterdir())
-    for name, value in cases(command, everything):
+    for name, value in cases(command, values, options):
         out = tmp_path / f"out-{count}"
         count += 1
         arguments = [world.fill(one, out) for one in written(command, name, value)]
@@ -382,17 +385,25 @@ by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".j
 @linux
 @by_name
 def test_some_hostile_values(command: Command, world: World, tmp_path: Path) -> None:
-    attack(command, world, tmp_path, everything=False)
+    attack(command, world, tmp_path, 1, QUICK)
 
 
 @linux
 @pytest.mark.slow
 @by_name
+def test_hostile_values_for_every_option(command: Command, world: World, tmp_path: Path) -> None:
+    attack(command, world, tmp_path, SAMPLE)
+
+
+@linux
+@pytest.mark.long
+@by_name
 def test_all_hostile_values(command: Command, world: World, tmp_path: Path) -> None:
-    count = attack(command, world, tmp_path, everything=True)
+    count = attack(command, world, tmp_path, len(VALUES))
     print(f"{' '.join(command.names)}: {count} cases")
 
 
+@pytest.mark.slow
 @linux
 @by_name
 def test_what_is_changed_works(command: Command, world: World, tmp_path: Path) -> None:
