@@ -29,7 +29,7 @@ LAYERS = (
         "known_files",
         "mistaken",
     },
-    {"text", "model", "evaluation", "tensor_files", "devices", "base_card"},
+    {"text", "model", "evaluation", "tensor_files", "devices", "base_card", "translation_options", "run_options"},
     {"base"},
     {"data", "packs", "decoding"},
     {"engines"},
