@@ -38,7 +38,7 @@ test-slow: $(READY_DEV) ## Run the slow tests, with a sample of the attacks; man
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
 robustness: $(READY_DEV) ## Attack everything 12,000 times (docs/reliability.md); about an hour, ARGS='--sample' for minutes
-	@OMP_NUM_THREADS=1 PYTHONPATH=src:tests $(BIN)/python -m robustness --processes $(WORKERS) $(ARGS)
+	@OMP_NUM_THREADS=1 PYTHONPATH=src:tests:benchmarks $(BIN)/python -m robustness --processes $(WORKERS) $(ARGS)
 
 check: $(READY_DEV) ## Lint, format check and types, as pre-commit does
 	$(BIN)/ruff check .

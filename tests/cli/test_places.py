@@ -70,6 +70,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "add fresh": (*ADD, "--run", "{place}", "--fresh"),
     "add dry": (*ADD, "--run", "{place}", "--dry-run"),
     "add output": (*ADD, "-o", "{place}"),
+    "import": ("import", "{tmp}/nothing", "-o", "{place}"),
     "augment": ("augment", "el", "-b", "{base}", "--train", "{corpus}", "--spec", "1k-bt", "-o", "{place}"),
     "evaluate": (*EVALUATE, "-o", "{place}"),
     "evaluate fresh": (*EVALUATE, "-o", "{place}", "--fresh"),

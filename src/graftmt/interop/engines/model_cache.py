@@ -1,4 +1,4 @@
-"""A folder of exported models: each is made once, known by a key, and those unused for longest make room for new ones. Layer 5."""
+"""A folder of exported models: each is made once, known by a key, and those unused for longest make room. Layer 5."""
 
 from __future__ import annotations
 
