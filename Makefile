@@ -8,6 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Benchmarks for a GPU and a corpus of yours; each says how to run it.
+BY_HAND := benchmarks/foreign_base.py benchmarks/foreign_text.py benchmarks/large_base.py
+
 # Empty files that say which set-up is done; newer requirements make them stale.
 REQUIREMENTS := pyproject.toml constraints.txt
 READY_PYTHON := $(VENV)/.ready-python
@@ -35,15 +38,15 @@ test-slow: $(READY_DEV) ## Run the slow tests, with a sample of the attacks; man
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
 robustness: $(READY_DEV) ## Attack everything 12,000 times (docs/reliability.md); about an hour, ARGS='--sample' for minutes
-	@OMP_NUM_THREADS=1 PYTHONPATH=src:tests $(BIN)/python -m robustness --processes $(WORKERS) $(ARGS)
+	@OMP_NUM_THREADS=1 PYTHONPATH=src:tests:benchmarks $(BIN)/python -m robustness --processes $(WORKERS) $(ARGS)
 
 check: $(READY_DEV) ## Lint, format check and types, as pre-commit does
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY_DEV) ## Run each benchmark in benchmarks/
-	@set -e; for benchmark in $(sort $(wildcard benchmarks/*.py)); do \
+bench: $(READY_DEV) ## Run each benchmark in benchmarks/ that needs no GPU
+	@set -e; for benchmark in $(sort $(filter-out $(BY_HAND), $(wildcard benchmarks/*.py))); do \
 		echo "==> $$benchmark"; $(BIN)/python $$benchmark; \
 	done
 

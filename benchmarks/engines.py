@@ -1,7 +1,8 @@
 """How fast the same weights translate on a CPU: graftmt itself, CTranslate2 and Hugging Face, each from text to text.
 
-    python benchmarks/engines.py BASE [--packs PACK,PACK] -s el -t uk --input FILE [--lines 200] [--threads 2] [--json]
+    python benchmarks/engines.py [BASE --packs PACK,PACK -s el -t uk --input FILE] [--lines 200] [--threads 2] [--json]
 
+Without a base it is the demo's, with its two packs, from Greek to Ukrainian, on test lines of the demo's text.
 The folders of the other programs are what `graftmt export` writes, run by the Python files in them, beam 5. Hugging Face gets
 the lines sorted by length, 32 at a time, which is what its users do. CTranslate2 runs with one worker of several threads, and
 with several workers of one thread. Each engine translates all lines once more than is timed. Both wall time and processor time
@@ -25,13 +26,16 @@ from typing import Any
 import torch
 from sacrebleu.metrics import CHRF
 
+import graftmt
 from graftmt import __version__
 from graftmt.data import Direction
+from graftmt.demo.phrase_corpus import build_corpus
 from graftmt.interop.export.exporting import export
 from graftmt.translator import Translator
 
 REFERENCE = "Hugging Face fp32"
 NATIVE = "graftmt fp32"
+DEMO = Path(graftmt.__file__).parent / "demo"
 BATCH = 32
 """Lines, for CTranslate2 and Hugging Face."""
 Translate = Callable[[list[str]], list[str]]
@@ -42,7 +46,7 @@ def main() -> None:
     if "GOMP_SPINCOUNT" not in os.environ:  # as graftmt's own commands: idle threads that spin would count as work
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "GOMP_SPINCOUNT": "1000"})
     torch.set_num_threads(arguments.threads)
-    lines = arguments.input.read_text(encoding="utf-8").splitlines()[: arguments.lines]
+    lines = lines_to_translate(arguments)
     with TemporaryDirectory(prefix="graftmt-engines-") as folder:
         report = make_report(arguments, lines, Path(folder))
     print(json.dumps(report, ensure_ascii=False, indent=2) if arguments.json else table(report))
@@ -50,16 +54,26 @@ def main() -> None:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("base", type=Path, help="a base folder")
+    parser.add_argument("base", type=Path, nargs="?", help="a base folder (default: the demo's, with its packs)")
     parser.add_argument("--packs", default="", help="packs with commas between")
-    parser.add_argument("--source", "-s", required=True)
-    parser.add_argument("--target", "-t", required=True)
-    parser.add_argument("--input", "-i", type=Path, required=True, help="a text file, one line a segment")
+    parser.add_argument("--source", "-s", default="el", help="default: %(default)s")
+    parser.add_argument("--target", "-t", default="uk", help="default: %(default)s")
+    parser.add_argument("--input", "-i", type=Path, help="a text file, one line a segment (default: text of the demo)")
     parser.add_argument("--lines", type=int, default=200, help="so many of them (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="for every engine (default: all cores)")
     parser.add_argument("--only", default="", help="engines whose names have this in them")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.base is None:
+        arguments.base, arguments.packs = DEMO / "base", ",".join(map(str, sorted((DEMO / "packs").glob("*.graftpack"))))
+    return arguments
+
+
+def lines_to_translate(arguments: argparse.Namespace) -> list[str]:
+    if arguments.input is not None:
+        return arguments.input.read_text(encoding="utf-8").splitlines()[: arguments.lines]
+    text = build_corpus([arguments.source, "en"], train_lines=4000, valid_lines=100, test_lines=arguments.lines)
+    return text["test"][arguments.source]
 
 
 def make_report(arguments: argparse.Namespace, lines: list[str], folder: Path) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def test_a_pack_comes_from_pairs_and_translates(base: Base, pairs: list[tuple[st
     assert len(Translator(base, packs=[pack]).translate(["ένα"], source="el", target="fr")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["columns", "pandas", "translation"])
 def test_other_shapes_give_the_same_pack(base: Base, pairs: list[tuple[str, str]], shape: str, tmp_path: Path) -> None:
     wanted = add(base, "el", pairs, partner="en", side="source", recipe="embed", run=tmp_path / "first", **QUICK)

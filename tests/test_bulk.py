@@ -283,6 +283,7 @@ def test_a_link_is_followed(translator: Translator, job, tmp_path: Path, expecte
     assert (tmp_path / "elsewhere").read_text(encoding="utf-8") == expected
 
 
+@pytest.mark.slow
 def test_no_more_than_a_window_is_in_memory(job, monkeypatch: pytest.MonkeyPatch, translator: Translator) -> None:
     """Neither the text nor a line without an end."""
     big = job(

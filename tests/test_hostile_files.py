@@ -49,6 +49,7 @@ def pack(
     return folder
 
 
+@pytest.mark.slow
 def test_a_resident_base_does_not_follow_its_files(toy_base: Path, tmp_path: Path) -> None:
     """A mapping of a file that is cut off ends the process: SIGBUS."""
     script = """
@@ -81,6 +82,7 @@ def test_a_resident_base_does_not_follow_its_files(toy_base: Path, tmp_path: Pat
     assert run(script, toy_base, tmp_path / "base") == "same\n"
 
 
+@pytest.mark.slow
 def test_a_base_that_changes_while_it_is_loaded_is_refused_or_the_one_that_was_verified(toy_base: Path, tmp_path: Path) -> None:
     script = """
     import threading
@@ -250,6 +252,7 @@ for kind, path in cases:
 """
 
 
+@pytest.mark.slow
 def test_what_is_made_to_take_all_memory_is_refused_soon_and_with_little(
     graft_base: Callable[..., Path], pack: Path, tmp_path: Path
 ) -> None:
@@ -260,6 +263,7 @@ def test_what_is_made_to_take_all_memory_is_refused_soon_and_with_little(
     assert [line for line in found if float(line[2]) > 3] == []  # seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stored", "dtype"), [("fp32", "fp32"), ("fp32", "bf16")])
 def test_a_base_takes_little_more_memory_to_load_than_its_weights(
     graft_base: Callable[..., Path], tmp_path: Path, stored: str, dtype: str

@@ -39,6 +39,7 @@ def base(graft_base: Callable[..., Path], tmp_path_factory: pytest.TempPathFacto
 LINES = ["lako moze", "fada"]
 
 
+@pytest.mark.slow
 @needs_names
 @pytest.mark.parametrize(("source", "target"), [("en", "fr"), ("English", "French"), ("eng", "fra-Latn"), ("en-US", "FR")])
 def test_translate(base: Base, source: str, target: str) -> None:
@@ -106,6 +107,7 @@ def test_a_recipe_without_a_code_takes_english_without_a_library(base: Base, mon
     assert code_of(with_base_codes(Recipe.parse("embed"), "target", base)).language == "eng_Latn"
 
 
+@pytest.mark.slow
 @needs_names
 def test_add(base: Base, graft_corpus: Path, tmp_path: Path) -> None:
     made = graftmt.add(
@@ -130,6 +132,7 @@ def test_add(base: Base, graft_corpus: Path, tmp_path: Path) -> None:
         graftmt.add(base, "Russian", train=str(graft_corpus), partner="English", side="source", run=tmp_path / "other")
 
 
+@pytest.mark.slow
 @needs_names
 def test_the_command(base: Base) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -65,6 +65,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("earlier", [None, b"an earlier file\n"])
 def test_it_may_die_before_any_touch_of_the_disk(tmp_path: Path, earlier: bytes | None) -> None:
     died = True

@@ -66,6 +66,16 @@ def check_place(folder: Path, kind: Kind) -> None:
         )
 
 
+def check_new(folder: Path) -> None:
+    """Refuses a base or a pack where nothing says that it may be replaced."""
+    for kind in (BASE, PACK):
+        if kind.is_one(followed(folder)):
+            raise PlaceError(
+                f"{folder} is {kind.name}, and stays as it is. Choose a new or an empty folder, such as "
+                f"{folder.with_name(folder.name + '-new')}, or delete this one first if it is no longer needed."
+            )
+
+
 def check_file(path: Path) -> None:
     """The same for a single file."""
     real = followed(path)

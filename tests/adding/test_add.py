@@ -85,6 +85,7 @@ def test_a_resident_base_is_used_and_stays_as_it_is(options: AddOptions, base: B
     json.dumps(result.to_dict())
 
 
+@pytest.mark.slow
 def test_a_stopped_run_gives_what_one_in_a_single_go_gives(options: AddOptions, base: Base, tmp_path: Path) -> None:
     for _ in range(2):  # at the first time while lines in other languages are translated, of which one chunk is left then
         with pytest.raises(Stopped):
@@ -108,12 +109,14 @@ def test_a_dry_run_looks_at_everything_and_writes_nothing(options: AddOptions, b
     assert result.lines()[:2] == ["The recipe, el as source: embed + enc-first-layer + init:alignment", "The text:"]
 
 
+@pytest.mark.slow
 def test_the_output_is_a_copy_of_the_run_s_pack(options: AddOptions, base: Base, tmp_path: Path) -> None:
     result = add(options, base, output=tmp_path / "packs" / "el.graftpack", steps=1)
     assert result.path == tmp_path / "packs" / "el.graftpack"
     assert load_pack(result.path).card == load_pack(options.run / "pack").card
 
 
+@pytest.mark.slow
 def test_settings_that_do_not_decide_what_is_learned_may_change(options: AddOptions, base: Base) -> None:
     first = add(options, base, steps=1)
     check_earlier_run(first.config)
@@ -126,6 +129,7 @@ def damage(path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8")[:20], encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_named_with_the_way_to_go_on(options: AddOptions, base: Base) -> None:
     first = add(options, base, overrides=(*options.overrides, "checkpoint_every=2"))
     checkpoints = sorted((options.run / "checkpoints").glob("stage1-step*"))
@@ -143,6 +147,7 @@ def test_a_damaged_checkpoint_is_named_with_the_way_to_go_on(options: AddOptions
         add(options, base, overrides=(*options.overrides, "checkpoint_every=2"))
 
 
+@pytest.mark.slow
 def test_a_run_on_other_text_is_refused_with_the_options_of_add(
     options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path
 ) -> None:
@@ -158,6 +163,7 @@ def test_a_run_on_other_text_is_refused_with_the_options_of_add(
     assert "holds a run with other settings" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_run_of_embeddings_on_other_text_is_refused_with_the_options_of_add(
     options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path
 ) -> None:
@@ -172,6 +178,7 @@ def test_a_run_of_embeddings_on_other_text_is_refused_with_the_options_of_add(
     assert "run=" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_run_begun_on_another_base_or_pack_is_refused_with_what_differs(
     options: AddOptions, base: Base, graft_base: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -194,6 +201,7 @@ def test_a_run_begun_on_another_base_or_pack_is_refused_with_what_differs(
         add(options, another, steps=1)
 
 
+@pytest.mark.slow
 def test_a_run_that_continued_another_pack_says_so(options: AddOptions, base: Base, tmp_path: Path) -> None:
     packs = [add(options, base, run=tmp_path / name, steps=1, seed=seed) for name, seed in (("one", 1), ("two", 2))]
     continued = replace(options, merges=None, run=tmp_path / "run-2", steps=1)
@@ -202,6 +210,7 @@ def test_a_run_that_continued_another_pack_says_so(options: AddOptions, base: Ba
         add(continued, base, parent=packs[1].path)
 
 
+@pytest.mark.slow
 def test_a_pack_that_is_continued_needs_no_verdict_either(options: AddOptions, base: Base, tmp_path: Path) -> None:
     first = add(options, base, steps=1)
     for language in ("el", "en"):
@@ -227,6 +236,7 @@ def test_the_first_process_alone_looks_whether_the_folder_is_free(options: AddOp
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pack", "el.graftpack"])
 def test_a_pack_of_another_run_is_never_replaced(options: AddOptions, base: Base, tmp_path: Path, name: str) -> None:
     place = tmp_path / "packs" / name
@@ -239,6 +249,7 @@ def test_a_pack_of_another_run_is_never_replaced(options: AddOptions, base: Base
     assert load_pack(place).fingerprint == received.pack.fingerprint
 
 
+@pytest.mark.slow
 def test_a_pack_that_this_run_has_made_is_replaced_by_it(options: AddOptions, base: Base, tmp_path: Path) -> None:
     place = tmp_path / "packs" / "el"
     first = add(options, base, output=place)
@@ -250,6 +261,7 @@ def test_a_pack_that_this_run_has_made_is_replaced_by_it(options: AddOptions, ba
     assert load_pack(place).fingerprint == second.pack.fingerprint != first.pack.fingerprint
 
 
+@pytest.mark.slow
 def test_a_pack_that_is_continued_is_not_replaced_by_what_comes_of_it(options: AddOptions, base: Base, tmp_path: Path) -> None:
     place, place2 = tmp_path / "el", tmp_path / "el-2"
     add(options, base, output=place, steps=1)
@@ -297,6 +309,7 @@ def test_a_run_that_was_stopped_says_where_it_stands(options: AddOptions, base: 
     assert f"there is no pack yet: 1 of 4 steps are done, in {options.run}" in said
 
 
+@pytest.mark.slow
 def test_the_time_may_be_over_before_all_lines_are_translated(options: AddOptions, base: Base) -> None:
     said: list[str] = []
     with pytest.raises(Stopped) as caught:
@@ -307,6 +320,7 @@ def test_the_time_may_be_over_before_all_lines_are_translated(options: AddOption
     assert add(options, base).pack is not None
 
 
+@pytest.mark.slow
 def test_of_the_same_text_nothing_is_said_twice(options: AddOptions, base: Base, tmp_path: Path) -> None:
     first = add(options, base, steps=1)
     said: list[str] = []
@@ -318,6 +332,7 @@ def test_of_the_same_text_nothing_is_said_twice(options: AddOptions, base: Base,
     assert first.lines(other) == first.lines()  # other text is said
 
 
+@pytest.mark.slow
 def test_a_pack_of_another_base_cannot_be_continued(
     options: AddOptions, base: Base, graft_base: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -336,6 +351,7 @@ def test_a_parent_without_its_file_is_said_to_be_missing(options: AddOptions, ba
         add(options, base, parent=tmp_path / "gone", merges=None)
 
 
+@pytest.mark.slow
 def test_the_nearest_code_is_looked_up_in_another_model(
     options: AddOptions, base: Base, graft_base: Callable[..., Path]
 ) -> None:
@@ -347,6 +363,7 @@ def test_the_nearest_code_is_looked_up_in_another_model(
     assert result.to_dict()["recipe"] == str(result.pack.recipe)
 
 
+@pytest.mark.slow
 def test_more_text_makes_partners_of_the_other_languages(options: AddOptions, base: Base, graft_corpus: Path) -> None:
     result = add(options, base, augment="20 lines per lang", recipe="embed + enc-first-layer")
     assert set(result.corpus.partners) == {"en", "fr", "ru"}
@@ -384,6 +401,7 @@ def phrased(options: AddOptions, phrases: Path) -> Iterator[AddOptions]:
         yield replace(options, base=folder, train=(str(phrases),), steps=2)
 
 
+@pytest.mark.slow
 def test_a_source_pack_keeps_the_other_languages_by_default(phrased: AddOptions, able: Base) -> None:
     said: list[str] = []
     result = add_language(phrased, said.append, able)
@@ -402,6 +420,7 @@ def test_a_source_pack_keeps_the_other_languages_by_default(phrased: AddOptions,
     assert again.pack.fingerprint == result.pack.fingerprint
 
 
+@pytest.mark.slow
 def test_directions_of_a_few_lines_stay_such_when_a_pack_is_continued(phrased: AddOptions, able: Base, tmp_path: Path) -> None:
     first = add(phrased, able)
     go_on = replace(phrased, parent=first.path, merges=None, steps=1)
@@ -421,6 +440,7 @@ def test_directions_of_a_few_lines_stay_such_when_a_pack_is_continued(phrased: A
     assert set(french.pack.card["few"]) == {"de", "es", "ru"}
 
 
+@pytest.mark.slow
 def test_a_base_that_cannot_translate_teaches_no_lines(options: AddOptions, base: Base) -> None:
     said: list[str] = []
     result = add_language(replace(options, steps=2), said.append, base)
@@ -434,6 +454,7 @@ def test_a_base_that_cannot_translate_teaches_no_lines(options: AddOptions, base
     assert again.pack.fingerprint == result.pack.fingerprint
 
 
+@pytest.mark.slow
 def test_a_few_lines_that_were_asked_for_are_no_sign_of_a_bad_base(phrased: AddOptions, able: Base) -> None:
     said: list[str] = []
     result = add_language(replace(phrased, augment="5-bt"), said.append, able)
@@ -442,6 +463,7 @@ def test_a_few_lines_that_were_asked_for_are_no_sign_of_a_bad_base(phrased: AddO
     assert not [line for line in said if "worth keeping" in line]
 
 
+@pytest.mark.slow
 def test_a_run_of_another_recipe_is_refused_before_anything_is_translated(phrased: AddOptions, able: Base) -> None:
     add(phrased, able, augment="none")
     with pytest.raises(ConfigError, match="holds a run with other settings"):
@@ -489,6 +511,7 @@ def test_a_base_of_many_languages_gets_fewer_lines_in_each(
     assert planned is not None and set(planned.lines.values()) == {21}
 
 
+@pytest.mark.slow
 def test_what_is_added_goes_with_the_partner_that_was_named(phrased: AddOptions, able: Base) -> None:
     result = add(phrased, able, partners=("fr",))
     assert set(result.config.data.few) == {"en", "de", "es", "ru"}
@@ -535,6 +558,7 @@ def test_a_dry_run_counts_what_more_text_would_be_and_makes_none(
     assert add(options, base, dry_run=True, augment="none").planned is None
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_dry_run_are_those_of_the_text_with_what_would_be_added(
     options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -573,6 +597,7 @@ def test_augmentation_that_makes_no_sense_is_said_before_any_text_is_read(option
         add(options, base, augment="20-bt", partners=("all",))
 
 
+@pytest.mark.slow
 def test_a_base_without_english_lends_the_code_of_what_is_trained_with(
     options: AddOptions, graft_base: Callable[..., Path]
 ) -> None:
@@ -582,6 +607,7 @@ def test_a_base_without_english_lends_the_code_of_what_is_trained_with(
     assert code_of(result.pack.recipe).language == "fr"
 
 
+@pytest.mark.slow
 def test_a_pack_takes_no_training_line_along(options: AddOptions, base: Base) -> None:
     result = add(options, base)
     assert result.pack is not None

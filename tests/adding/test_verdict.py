@@ -40,6 +40,7 @@ def scored(verdict: Verdict) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_translator(base: Base, packs: dict[str, Pack], graft_corpus: Path) -> None:
     test = Corpus.open(graft_corpus, "test")
     verdict = judge(base, packs["el"], test, ["en"], lines=5, beam=1)
@@ -57,6 +58,7 @@ def test_scores_are_those_of_the_translator(base: Base, packs: dict[str, Pack], 
     assert {sample["direction"] for sample in verdict.samples} == {"el-en", "el-fr", "el-ru"}
 
 
+@pytest.mark.slow
 def test_each_language_of_a_pack_is_judged_with_each_partner(base: Base, packs: dict[str, Pack], graft_corpus: Path) -> None:
     test = Corpus.open(graft_corpus, "test")
     verdict = judge(base, packs["both"], test, ["en", "fr"], lines=2, beam=1)

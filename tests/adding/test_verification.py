@@ -34,6 +34,7 @@ def packs(folder: Path, train_graft: Callable[..., Pack], tmp_path_factory: pyte
     }
 
 
+@pytest.mark.slow
 def test_packs_leave_the_base_as_it_was_and_all_that_can_be_used_are(folder: Path, packs: dict[str, Pack]) -> None:
     found = verify(folder, packs, lines=2, beam=2)
     assert found.base_unchanged

@@ -146,6 +146,7 @@ def test_copies_and_duplicates_are_counted_and_dropped_or_kept(
         assert sum(map(bool, read(output)["fr"])) == lines
 
 
+@pytest.mark.slow
 def test_another_teacher_and_files_by_name(options: AugmentOptions, other_teacher: Path, corpus: Path) -> None:
     quietly(options)
     files = tuple(f"{language}={corpus / f'train.{language}.txt'}" for language in ("el", "en"))
@@ -183,6 +184,7 @@ def test_a_corpus_of_segmented_text_says_so_too(options: AugmentOptions, corpus:
 # Being stopped
 
 
+@pytest.mark.slow
 def test_stopped_at_any_write_and_started_again_the_result_is_the_same(
     options: AugmentOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +235,7 @@ def run_and_kill(start: Callable[..., Any], arguments: list[str], work: Path, ch
     return int(process.returncode) == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_nothing_is_lost_or_duplicated(
     options: AugmentOptions, start_graftmt: Callable[..., Any]
 ) -> None:
@@ -298,6 +301,7 @@ def test_a_thousand_demo_lines_killed_again_and_again_here_and_on_ray(
 # Being asked again
 
 
+@pytest.mark.slow
 def test_the_time_given_ends_it_after_a_chunk_and_the_same_call_goes_on(options: AugmentOptions, tmp_path: Path) -> None:
     counts = []
     while not options.output.exists():
@@ -339,6 +343,7 @@ def test_another_result_is_not_overwritten_unless_asked(options: AugmentOptions,
     assert not options.work.exists()
 
 
+@pytest.mark.slow
 def test_unfinished_work_notices_another_text_or_teacher(
     options: AugmentOptions,
     other_teacher: Path,
@@ -417,6 +422,7 @@ def test_what_cannot_be_is_refused(options: AugmentOptions, changes: dict[str, A
 # Training on it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_pack_trains_on_it(options: AugmentOptions, tmp_path: Path, side: Any) -> None:
     from graftmt.adding.add_options import AddOptions

@@ -44,6 +44,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_the_order_of_chunks_does_not_matter(plan: Plan, corpus: Path, translate: BackTranslator, tmp_path: Path) -> None:
     text = Corpus.open(corpus, "train")
     chunks = [chunk for (chunk,) in missing_chunks(plan, text, Work(tmp_path), SIZE)]

@@ -93,6 +93,7 @@ def counting(workers: Path | None = None) -> Callable[[int], tuple[int, int, int
     return Counting()
 
 
+@pytest.mark.slow
 def test_ray_gives_what_this_process_gives_in_order_from_workers_that_keep_what_they_have(ray: Any, tmp_path: Path) -> None:
     drawn: list[int] = []
 

@@ -22,6 +22,7 @@ def run(name: str, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_decoding() -> None:
     pytest.importorskip("transformers")
     size = ["--size", "tiny", "--vocabulary", "200", "--sentences", "6", "--length", "8", "--batch", "4", "--repeats", "1"]
@@ -37,17 +38,27 @@ def test_decoding() -> None:
             assert search[side].keys() >= {"seconds", "batch", "peak_memory_mb", "output_tokens"}
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "benchmarks").glob("*.py")))
+def benchmarks_of_make() -> list[str]:
+    shown = subprocess.run(["make", "-n", "-s", "bench"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return sorted(set(re.findall(r"benchmarks/(\w+\.py)", shown)))
+
+
+def test_make_bench_runs_all_but_those_for_a_gpu() -> None:
+    every = {path.name for path in (ROOT / "benchmarks").glob("*.py")}
+    assert every - set(benchmarks_of_make()) == {"foreign_base.py", "foreign_text.py", "large_base.py"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", benchmarks_of_make())
 def test_make_bench_can_run_every_one_without_arguments(name: str) -> None:
     shown = run(name, "--help")
     usage = shown.partition("\n\n")[0].removeprefix("usage: ")
     while "[" in usage:  # from the inside out: what may be left out
         usage = re.sub(r"\[[^\[\]]*\]", "", usage)
-    if name in ("engines.py", "foreign_text.py", "misalignment.py", "serving.py"):  # these need a base or a corpus of yours
-        return
     assert usage.split() == [name], f"{name} needs {usage}"
 
 
+@pytest.mark.slow
 def test_language_id_makes_text_of_its_own() -> None:
     pytest.importorskip("py3langid")
     pytest.importorskip("babel")
@@ -59,6 +70,7 @@ def test_language_id_makes_text_of_its_own() -> None:
         assert measured["languages"]["el"]["wrong_dropped"] == 1  # no other language here has its script
 
 
+@pytest.mark.slow
 def test_misalignment_makes_text_of_its_own() -> None:
     pytest.importorskip("babel")
     report = json.loads(run("misalignment.py", "--sizes", "1000", "--tries", "6", "--json"))
@@ -67,6 +79,7 @@ def test_misalignment_makes_text_of_its_own() -> None:
         assert row["right"] == row["tries"] == 6
 
 
+@pytest.mark.slow
 def test_language_id_of_two_languages_says_before_and_after() -> None:
     pytest.importorskip("py3langid")
     pytest.importorskip("babel")

@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_on_a_tiny_corpus() -> None:
     corpus = ["--languages", "3", "--lines", "200", "--merges", "100"]
     batches = ["--views", "multi-parallel", "--batch-tokens", "300", "--seconds", "0.01"]

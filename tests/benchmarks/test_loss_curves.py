@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import graftmt.demo
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "loss_curves.py"
 
 
+@pytest.mark.slow
 def test_ways_agree_without_dropout(tmp_path: Path) -> None:
     options = "--size tiny --merges 300 --lines 300 --batch-tokens 512 --steps 3 --dropout 0 --device cpu --json"
     ways = ["padded, fp32", "padded, bf16", "packed", "packed, recorded", "… dropout by a hash"]
@@ -27,6 +30,7 @@ def test_ways_agree_without_dropout(tmp_path: Path) -> None:
     assert (tmp_path / "curves.png").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_packs_train_in_several_ways_too(tmp_path: Path) -> None:
     base = Path(graftmt.demo.__file__).parent / "base"
     options = f"--base {base} --merges 300 --lines 300 --batch-tokens 512 --steps 3 --dropout 0 --device cpu --json"
@@ -40,6 +44,7 @@ def test_packs_train_in_several_ways_too(tmp_path: Path) -> None:
     assert all(abs(loss - other) < 0.02 for (_, loss), (_, other) in zip(first, second, strict=True))
 
 
+@pytest.mark.slow
 def test_a_way_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), "--device", "cpu", "--ways", "padded, base in bf16"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)

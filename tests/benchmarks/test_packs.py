@@ -52,6 +52,7 @@ def test_every_side_reads_and_writes_as_many_tokens(report: dict[str, Any]) -> N
             assert side["aim_met"] == (side["time_by_base"] <= report["aims"]["slower"]) or side["time_by_base"] == 1.05
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_for_each_and_random_weights_have_no_aim_for_the_first_line() -> None:
     printed = run("--size", "tiny", "--clock", "cpu")
     assert all(printed.count(name) >= 4 for name in SIDES)

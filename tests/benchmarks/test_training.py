@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "training.py"
 
 
+@pytest.mark.slow
 def test_the_benchmark_measures_both_sides_on_the_same_pairs() -> None:
     options = "--size tiny --vocabulary 1200 --merges 300 --lines 300 --batch-tokens 512 --steps 1 --warm-up 1"
     command = [sys.executable, str(SCRIPT), *options.split(), "--device", "cpu", "--json"]

@@ -72,6 +72,7 @@ def test_a_pack_comes_with_what_was_found_before_and_after(source, graft_base, t
     assert {path: path.read_bytes() for path in graft_base().iterdir()} == before
 
 
+@pytest.mark.slow
 def test_it_says_what_it_sees_and_what_to_type_next(source) -> None:
     result = source()
     assert result.code == 0
@@ -94,6 +95,7 @@ def test_it_says_what_it_sees_and_what_to_type_next(source) -> None:
     assert "Warning" not in result.stderr  # Python's own, with a line of code
 
 
+@pytest.mark.slow
 def test_what_to_type_next_knows_codes_with_hyphens(add, graft_corpus: Path, tmp_path: Path) -> None:
     for language, line in {"el-GR": "κε " * 250, "en": "bada " * 250}.items():  # too long for a verdict
         (tmp_path / f"test.{language}.txt").write_text(f"{line}\n" * 3, encoding="utf-8")
@@ -105,6 +107,7 @@ def test_what_to_type_next_knows_codes_with_hyphens(add, graft_corpus: Path, tmp
         assert result.stdout.rstrip().endswith(f"--packs runs/el-GR-{side}/pack {options}")
 
 
+@pytest.mark.slow
 def test_a_test_split_of_long_lines_gives_a_pack_without_a_verdict(source, tmp_path: Path) -> None:
     for language, line in {"el": "κε " * 250, "en": "bada " * 250}.items():
         (tmp_path / f"test.{language}.txt").write_text(f"{line}\n" * 3, encoding="utf-8")
@@ -124,6 +127,7 @@ def test_a_negative_seed_is_refused(pair) -> None:
     assert "Traceback" not in result.stderr and "--seed" in result.stderr
 
 
+@pytest.mark.slow
 def test_both_sides_are_made_unless_one_is_named(add, graft_corpus: Path) -> None:
     result = add("el", "--train", str(graft_corpus), "-q", "--json", "-o", "out/v1.2.graftpack")
     assert result.code == 0, result.stderr
@@ -136,6 +140,7 @@ def test_both_sides_are_made_unless_one_is_named(add, graft_corpus: Path) -> Non
         assert (archive.side, archive.fingerprint) == (one["side"], load_pack(f"runs/el-{one['side']}/pack").fingerprint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--dry-run"]])
 def test_of_both_sides_the_text_is_described_once_and_each_estimate_is_named(
     add, graft_corpus: Path, options: list[str]
@@ -147,6 +152,7 @@ def test_of_both_sides_the_text_is_described_once_and_each_estimate_is_named(
         assert shown.count(words) == 1, words
 
 
+@pytest.mark.slow
 def test_stopped_at_the_second_side_the_first_is_named(add, graft_corpus: Path) -> None:
     both = ("el", "--train", str(graft_corpus), "-q")
     assert add(*both, "--side", "source").code == 0
@@ -157,6 +163,7 @@ def test_stopped_at_the_second_side_the_first_is_named(add, graft_corpus: Path) 
     assert found["made"] == ["runs/el-source/pack"]
 
 
+@pytest.mark.slow
 def test_the_verdict_says_on_how_many_lines_it_rests(pair) -> None:
     shown = pair("-q").stdout
     assert re.search(r"direction .* lines .* BLEU .* chrF", shown)
@@ -170,6 +177,7 @@ def test_a_recipe_may_be_one_of_the_papers_numbers(source, number: str) -> None:
     assert found["recipe"] == "embed + enc-first-layer"
 
 
+@pytest.mark.slow
 def test_several_languages_share_a_pack(add, graft_corpus: Path, graft_base) -> None:
     result = add("el, uk", "--train", str(graft_corpus), "--side", "target", "-q", "--json", "--with", "en,fr")
     assert result.code == 0, result.stderr
@@ -180,6 +188,7 @@ def test_several_languages_share_a_pack(add, graft_corpus: Path, graft_base) -> 
     assert Translator(graft_base(), [found["pack"]]).target_languages == ("en", "fr", "ru", "el", "uk")
 
 
+@pytest.mark.slow
 def test_a_pair_of_files_without_english_is_enough(pair, tmp_path: Path) -> None:
     result = pair("--json")
     assert result.code == 0
@@ -203,6 +212,7 @@ def test_text_that_the_base_s_vocabulary_covers_is_warned_of(add, graft_corpus: 
     assert "warning: The base's vocabulary already covers this text in gl" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--fresh"]])
 def test_a_dry_run_prints_its_findings_and_leaves_no_trace(pair, tmp_path: Path, options: list[str]) -> None:
     result = pair("--dry-run", "--quiet", *options)
@@ -221,6 +231,7 @@ def test_a_dry_run_prints_its_findings_and_leaves_no_trace(pair, tmp_path: Path,
     assert found["estimate"]["steps"] == 3
 
 
+@pytest.mark.slow
 def test_a_dry_run_beside_a_run_leaves_it_alone(pair, tmp_path: Path) -> None:
     pair("-q")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*")}
@@ -228,6 +239,7 @@ def test_a_dry_run_beside_a_run_leaves_it_alone(pair, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_the_same_command_again_trains_nothing_and_gives_the_same(pair) -> None:
     first = fingerprint(pair("--json"))
     again = pair("--json")
@@ -236,6 +248,7 @@ def test_the_same_command_again_trains_nothing_and_gives_the_same(pair) -> None:
     assert "validation at step" not in again.stderr
 
 
+@pytest.mark.slow
 def test_other_settings_in_the_same_folder_need_fresh_which_loses_nothing(pair, tmp_path: Path) -> None:
     first = fingerprint(pair("--json"))
     refused = pair("--steps", "4", "--json")
@@ -251,6 +264,7 @@ def test_other_settings_in_the_same_folder_need_fresh_which_loses_nothing(pair, 
     assert (tmp_path / "runs/tlh-source.old-1/data/train.tlh.txt").is_file()
 
 
+@pytest.mark.slow
 def test_minutes_stop_it_and_the_same_command_goes_on(pair) -> None:
     stopped = pair("--minutes", "0", "--json")
     standing = json.loads(stopped.stdout)
@@ -276,6 +290,7 @@ def test_minutes_stop_it_and_the_same_command_goes_on(pair) -> None:
     assert fingerprint(went_on) == fingerprint(pair("--json", "--run", "elsewhere"))
 
 
+@pytest.mark.slow
 def test_interrupted_it_goes_on_where_it_was(start_graftmt, graftmt, graft_base, graft_corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     options = ("--train", str(graft_corpus), "--side", "source", "--run", str(run), *QUICK, *SMALL)
@@ -303,6 +318,7 @@ def continued(graftmt, grafted, graft_corpus: Path, tmp_path: Path, monkeypatch:
     return lambda *options: graftmt(*command, "--continue", "runs/el-source/pack", *options)
 
 
+@pytest.mark.slow
 def test_a_continued_pack_takes_side_and_recipe_from_its_parent(continued, tmp_path: Path) -> None:
     parent = load_pack("runs/el-source/pack")
     found = json.loads(continued("--json").stdout)
@@ -355,6 +371,7 @@ def test_a_number_is_a_recipe_and_the_lines_that_go_with_it(add, graft_corpus, o
     assert (found["planned"] or {}).get("spec") == lines
 
 
+@pytest.mark.slow
 def test_the_stage_that_trained_parts_add_can_be_changed(source) -> None:
     found = json.loads(source("--recipe", "embed + enc-layer-2@trained", "--with", "en", "stages.1.steps=3", "--json").stdout)
     stages = load_yaml(Path(found["run"]) / "config.yaml")["stages"]
@@ -431,6 +448,7 @@ def test_text_that_cannot_be_used_is_named(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_other_things_is_never_replaced_by_a_pack(source, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work\n", encoding="utf-8")
@@ -454,6 +472,7 @@ def test_a_run_in_use_is_said_to_be_so_at_once(pair, tmp_path: Path) -> None:
     assert "The text" not in result.stderr
 
 
+@pytest.mark.slow
 def test_text_aligned_through_english_alone_has_no_zero_shot_directions(add, graft_corpus: Path, tmp_path: Path) -> None:
     """French is there, but never on a line with Greek, and Greek only comes late in the file."""
     corpus = Path(shutil.copytree(graft_corpus, tmp_path / "corpus"))
@@ -470,6 +489,7 @@ def test_text_aligned_through_english_alone_has_no_zero_shot_directions(add, gra
     assert {name: entry["lines"] for name, entry in scores.items()} == {"el-en": 4}
 
 
+@pytest.mark.slow
 def test_a_run_that_is_removed_before_the_verdict_is_an_error(source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from graftmt.adding import add as run
     from graftmt.adding.verdict import judge
@@ -520,6 +540,7 @@ def test_text_out_of_step_is_not_trained_on(add, texts, change: Any, words: str)
     assert not Path("runs").exists() or not any(Path("runs").rglob("pack.json"))
 
 
+@pytest.mark.slow
 def test_it_can_be_forced(add, texts) -> None:
     result = add("el", *texts(lambda el, en: (el[:-1], en[1:])), "--force", "--dry-run", "--json")
     assert result.code == 0, result.stderr

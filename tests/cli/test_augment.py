@@ -29,6 +29,7 @@ def test_json_says_what_was_made(augment: Any, tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "out").glob("train.*")} == {"train.el.txt", "train.en.txt", "train.fr.txt"}
 
 
+@pytest.mark.slow
 def test_people_get_a_table_progress_and_what_to_do_next(augment: Any, tmp_path: Path) -> None:
     result = augment("--spec", "20-bt", "--chunk", "7")
     assert result.code == 0

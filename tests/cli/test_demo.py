@@ -18,6 +18,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_story_its_table_and_the_same_as_json(graftmt, tmp_path: Path, corpus: Path) -> None:
     folder = tmp_path / "demo"
     command = ("demo", "-f", str(folder), "--corpus", str(corpus), "--lines", "3", "--steps", "2", "--beam", "1")
@@ -34,6 +35,7 @@ def test_the_story_its_table_and_the_same_as_json(graftmt, tmp_path: Path, corpu
     assert all(sample["direction"] in shown.stdout for sample in report["samples"])
 
 
+@pytest.mark.slow
 def test_interrupted_it_says_that_it_goes_on(start_graftmt, tmp_path: Path, corpus: Path) -> None:
     folder = tmp_path / "demo"
     command = ("demo", "-f", str(folder), "--corpus", str(corpus), "--lines", "1", "--beam", "1")

@@ -158,6 +158,7 @@ def test_what_cannot_be_meant_is_one_paragraph_and_exit_code_1(evaluate, options
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_stopped_and_started_again_only_the_rest_is_translated(evaluate, tmp_path: Path) -> None:
     output = tmp_path / "scores"
     command = ("-d", "en-xa,xa-en", "-n", "4", "-o", str(output), "--no-off-target")
@@ -230,6 +231,7 @@ def test_a_direction_that_is_named_and_not_possible_is_an_error(with_packs) -> N
         assert "'uk' is installed as a target only" in result.stderr
 
 
+@pytest.mark.slow
 def test_through_another_language_the_table_says_so(with_packs) -> None:
     assert "test, beam 1, through en" in with_packs("{el},{uk}", "-d", "el-uk", "--through", "en").stdout
     report = json.loads(with_packs("{el},{uk}", "-d", "el-uk,el-en", "--through", "en", "--json").stdout)
@@ -241,6 +243,7 @@ def test_through_another_language_the_table_says_so(with_packs) -> None:
     assert "'it' is neither in the base" in unknown.stderr
 
 
+@pytest.mark.slow
 def test_of_several_packs_for_a_language_one_is_named(with_packs) -> None:
     both = "a={el},b={other},{uk}"
     ambiguous = with_packs(both, "-d", "el-en,en-fr")
@@ -254,6 +257,7 @@ def test_of_several_packs_for_a_language_one_is_named(with_packs) -> None:
     assert "there is no target pack 'bb'" in misspelt.stderr
 
 
+@pytest.mark.slow
 def test_averages_of_new_languages_are_groups_of_their_own(with_packs) -> None:
     report = json.loads(with_packs("{el},{uk}", "-d", "multi-parallel", "--json").stdout)
     assert report["new"] == ["el", "uk"]

@@ -70,6 +70,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "add fresh": (*ADD, "--run", "{place}", "--fresh"),
     "add dry": (*ADD, "--run", "{place}", "--dry-run"),
     "add output": (*ADD, "-o", "{place}"),
+    "import": ("import", "{tmp}/nothing", "-o", "{place}"),
     "augment": ("augment", "el", "-b", "{base}", "--train", "{corpus}", "--spec", "1k-bt", "-o", "{place}"),
     "evaluate": (*EVALUATE, "-o", "{place}"),
     "evaluate fresh": (*EVALUATE, "-o", "{place}", "--fresh"),
@@ -131,6 +132,7 @@ def test_the_configuration_of_a_user_is_not_replaced_by_the_run(graftmt, world: 
     refuse(graftmt, world, ("train", str(own / "config.yaml"), "run={place}", *option), own, "config.yaml")
 
 
+@pytest.mark.slow
 def test_the_run_of_one_thing_is_not_that_of_another(graftmt, world: World) -> None:
     assert graftmt(*TRAIN).code == 0
     before = everything(world["tmp"] / "run")

@@ -380,6 +380,7 @@ def test_a_limit_that_is_no_size_is_said(graftmt, tmp_path: Path) -> None:
     assert "'9PB' is no size; write one such as 500MB or 200GB." in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("release", "language"), [("ted", "el"), ("paracrawl", "el"), ("unpc", "ar")])
 def test_a_language_can_be_added_from_what_was_prepared(
     graftmt, graft_base: Callable[..., Path], tmp_path: Path, release: str, language: str

@@ -64,6 +64,7 @@ def test_a_folder_in_and_a_folder_out_with_a_report(corpus: Path, tmp_path: Path
     assert re.search(r"py3langid, among en, fr and \d+ likely languages", plain)
 
 
+@pytest.mark.slow
 def test_json_is_the_report(corpus: Path, tmp_path: Path) -> None:
     output = tmp_path / "clean"
     printed = json.loads(run(corpus, "-o", output, "--split", "train,valid", "--processes", "2", "--json"))
@@ -254,6 +255,7 @@ def test_an_address_is_for_ray(corpus: Path, tmp_path: Path) -> None:
         run(corpus, "-o", tmp_path / "out", "--ray-address", "auto")
 
 
+@pytest.mark.slow
 def test_text_out_of_step_is_not_cleaned_unless_forced(tmp_path: Path) -> None:
     from graftmt.demo.phrase_corpus import write_corpus
 

@@ -48,6 +48,7 @@ def options(graft_base: Callable[..., Path], graft_corpus: Path) -> list[str]:
     return ["--base", str(graft_base()), "--corpus", str(graft_corpus), "--new", "el"]
 
 
+@pytest.mark.slow
 def test_it_prints_the_folder_and_the_base_works_like_any_other(
     graftmt, config: str, options: list[str], tmp_path: Path, graft_corpus: Path
 ) -> None:
@@ -70,6 +71,7 @@ def test_it_prints_the_folder_and_the_base_works_like_any_other(
     assert json.loads(graftmt("inspect", str(base), "--json").stdout)["training"]["method"] == "retrain"
 
 
+@pytest.mark.slow
 def test_json_has_the_parent_the_rows_and_the_scores(graftmt, config: str, options: list[str], graft_base) -> None:
     result = graftmt("retrain", config, *options, "--method", "substitute", "stages.0.steps=2", "--json", "--quiet")
     assert (result.code, result.stderr) == (0, "")
@@ -81,6 +83,7 @@ def test_json_has_the_parent_the_rows_and_the_scores(graftmt, config: str, optio
     assert found["scores"]["en-el"]["new"] and not found["scores"]["en-fr"]["new"]
 
 
+@pytest.mark.slow
 def test_killed_and_given_again_it_ends_with_the_same_bits(
     graftmt,
     config: str,
@@ -171,6 +174,7 @@ def test_the_bilingual_baseline_has_the_paper_s_size() -> None:
     assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(35.7e6, rel=0.002)
 
 
+@pytest.mark.slow
 def test_the_bilingual_baseline_trains_in_one_direction(graftmt, tmp_path: Path, graft_corpus: Path) -> None:
     small: dict[str, Any] = {"model_dim": 16, "ffn_dim": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     result = graftmt(

@@ -59,6 +59,7 @@ def exit_codes(tmp_path: Path) -> Any:
     return run
 
 
+@pytest.mark.slow
 def test_a_closed_stream_for_translate_and_inspect(exit_codes: Any, grafted: Any) -> None:
     translate = ["translate", "-b", str(grafted.base), "-s", "en", "-t", "fr", "--beam", "1", "--device", "cpu"]
     inspect = ["inspect", str(grafted.base)]
@@ -100,6 +101,7 @@ def test_closed_streams(exit_codes: Any, grafted: Any, graft_corpus: Path, tmp_p
     assert not wrong, (wrong, [path.read_text() for path in tmp_path.glob("graftmt.txt")])
 
 
+@pytest.mark.slow
 def test_translations_that_cannot_be_written_are_an_error(start_graftmt: Any, grafted: Any) -> None:
     arguments = ["translate", "-b", str(grafted.base), "-s", "en", "-t", "fr", "--beam", "1", "--device", "cpu"]
     with open("/dev/full", "wb") as full:

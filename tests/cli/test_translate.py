@@ -87,6 +87,7 @@ def test_a_line_too_long_is_named_and_the_lines_before_it_are_translated(
     assert "Split it" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_line_without_end_is_named_at_once_and_not_held_in_memory(process, english: list[str], expected: list[str]) -> None:
     running = process()
     running.stdin.write(f"{english[0]}\n\n".encode())
@@ -222,6 +223,7 @@ def read_line(running: subprocess.Popen[bytes]) -> str:
     return running.stdout.readline().decode()
 
 
+@pytest.mark.slow
 def test_a_producer_that_waits_gets_each_line_back_at_once(process, english: list[str], expected: list[str]) -> None:
     running = process()
     for line, translation in zip(english[:3], expected, strict=False):
@@ -233,6 +235,7 @@ def test_a_producer_that_waits_gets_each_line_back_at_once(process, english: lis
     assert (rest.decode(), said, running.returncode) == (f"{expected[3]}\n", b"", 0)
 
 
+@pytest.mark.slow
 def test_when_the_reader_leaves_it_stops_without_a_word(process, english: list[str], expected: list[str]) -> None:
     """As in `… | graftmt translate … | head -1`, with a producer that never ends."""
     running = process()
@@ -246,6 +249,7 @@ def test_when_the_reader_leaves_it_stops_without_a_word(process, english: list[s
     assert running.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_an_error_ends_it_while_the_input_is_open_and_output_is_utf8_in_any_locale(
     process, english: list[str], expected: list[str]
 ) -> None:
@@ -271,6 +275,7 @@ def with_packs(graftmt: Callable[..., Any], grafted) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pivot", [None, "en"])
 def test_packs_open_directions_and_combine(with_packs, grafted, pivot: str | None) -> None:
     lines = ["κεκε λαμα", "ραρα"]

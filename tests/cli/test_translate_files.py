@@ -53,6 +53,7 @@ def done_lines(state: Path) -> int:
         return -1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "seed"), [("", 1), (".gz", 2)])
 def test_killed_at_random_moments_it_goes_on_to_the_same_output(
     start_graftmt, graftmt, options: list[str], english: bytes, tmp_path: Path, suffix: str, seed: int
@@ -101,6 +102,7 @@ def test_the_summary_counts(translate, english: bytes, tmp_path: Path) -> None:
     assert f"300 lines in {tmp_path / 'out.fr'}: " in again.stderr
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_a_bar_with_the_pace(start_graftmt, options: list[str], english: bytes, tmp_path: Path) -> None:
     (tmp_path / "in.en").write_bytes(english)
     ours, theirs = pty.openpty()

@@ -33,6 +33,7 @@ def test_each_look_at_the_base_is_a_line_and_the_last_one_sums_up(verify, grafte
     assert verdict == "The base is unchanged, bit for bit."
 
 
+@pytest.mark.slow
 def test_json_says_the_same(verify, grafted, graft_corpus: Path) -> None:
     found = json.loads(verify("-p", f"a={grafted.el},b={grafted.other}", "-c", str(graft_corpus), "--json").stdout)
     assert found["base_unchanged"] is True

@@ -227,6 +227,7 @@ def digest(plan: BatchPlan, maker: BatchMaker, steps: list[int]) -> str:
     return total.hexdigest()
 
 
+@pytest.mark.slow
 def test_a_fresh_process_makes_the_same_batches(tokens: TokenizedCorpus, tokenizer: Tokenizer, tmp_path: Path) -> None:
     steps = [5, 0, 2 * POOL + 1]
     (tmp_path / "corpus").write_bytes(pickle.dumps((tokens, tokenizer)))

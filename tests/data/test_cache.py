@@ -123,12 +123,14 @@ def test_files_of_equal_content_share_an_entry_that_is_made_once(
     assert np.array_equal(tokenized.texts["de"].ids, tokenized.texts["en"].ids)
 
 
+@pytest.mark.slow
 def test_in_parallel_is_as_one_by_one(corpus: Corpus, tokenizer: Tokenizer, folder: Path, tmp_path: Path) -> None:
     tokenize(corpus, tokenizer, folder)
     tokenize(corpus, tokenizer, tmp_path / "parallel", processes=2)
     assert content(tmp_path / "parallel") == content(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_error_in_a_file_reaches_the_user_and_leaves_no_entry(
     corpus: Corpus, tokenizer: Tokenizer, folder: Path, processes: int

@@ -88,6 +88,7 @@ def test_a_pool_leaves_nothing_out_but_whole_batches(plan: PackedPlan, tokens: T
 FOREIGN = {"positions": "learned", "most_positions": 400, "embedding_norms": True, "decoder_heads": 2, "decoder_ffn_dim": 96}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"norm": "pre"}, {"norm": "post"}, {"positions": "sinusoidal-even"}, FOREIGN])
 def test_the_loss_and_its_gradients_are_those_of_a_padded_batch(
     plan: PackedPlan, tokens: TokenizedCorpus, placed: Tokenizer, changes: dict[str, Any]
@@ -151,6 +152,7 @@ def test_tiles_cover_just_what_may_be_attended_to(
             assert (first, end) == (int(places[0]), int(places[-1]) + 1)
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_batch_is_that_of_its_pairs_one_by_one(
     plan: PackedPlan, tokens: TokenizedCorpus, placed: Tokenizer
 ) -> None:

@@ -26,6 +26,7 @@ def test_batches_hold_each_row_once_longest_first(lengths: list[int], beam: int,
         assert cost <= batch_tokens or len(batch) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 5])
 def test_neighbours_and_order_do_not_change_a_result(model: Transformer, sources: list[list[int]], beam: int) -> None:
     lines = sources[:40]

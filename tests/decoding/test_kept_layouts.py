@@ -63,6 +63,7 @@ def test_a_weight_that_changed_in_place_is_packed_again(own: Transformer, source
     assert after == search_all(own, sources[:9], [[END]] * 9, OPTIONS, end=END) != before
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_longer_than_the_models(own: Transformer) -> None:
     gc.collect()
     models, weights = len(_MODELS), len(_WEIGHTS)

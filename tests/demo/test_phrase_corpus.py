@@ -65,6 +65,7 @@ def test_every_line_is_one_non_empty_line_with_plain_spaces(corpus):
                 assert line and line == " ".join(line.split())
 
 
+@pytest.mark.slow
 def test_same_seed_same_corpus_and_other_seed_another(corpus):
     assert build_corpus(LANGUAGES, **SIZE_ARGUMENTS, seed=1) == corpus
     other = build_corpus(LANGUAGES, **SIZE_ARGUMENTS, seed=2)

@@ -99,6 +99,7 @@ def test_the_base_is_unchanged_and_all_packs_were_used(demo: Path, report: dict[
     assert report["base"]["fingerprint"] == proof["fingerprint"] == Base.load(demo / "base").fingerprint
 
 
+@pytest.mark.slow
 def test_the_proof_in_the_docs_is_what_verify_prints(demo: Path, corpus: Path, graftmt: Callable[..., Any]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "packs.md").read_text(encoding="utf-8")
     command, printed = re.findall(r"^\$ graftmt (verify .*)\n((?:.+\n)+?)```", page, flags=re.MULTILINE)[0]
@@ -126,6 +127,7 @@ def test_samples_table_and_figures(demo: Path, report: dict[str, Any]) -> None:
     assert "| el → uk | composition | zero-shot |" in table and "| en-fr |" in table
 
 
+@pytest.mark.slow
 def test_a_second_run_takes_what_is_finished(demo: Path, corpus: Path, report: dict[str, Any]) -> None:
     said: list[str] = []
     with heard_by(said.append):
@@ -137,6 +139,7 @@ def test_a_second_run_takes_what_is_finished(demo: Path, corpus: Path, report: d
     assert not any("starting over" in line for line in said)
 
 
+@pytest.mark.slow
 def test_other_settings_start_over_and_keep_the_earlier_run(tmp_path: Path, corpus: Path) -> None:
     said: list[str] = []
     train, valid = (Corpus.open(corpus, split, LANGUAGES) for split in ("train", "valid"))
@@ -150,6 +153,7 @@ def test_other_settings_start_over_and_keep_the_earlier_run(tmp_path: Path, corp
     assert load_pack(tmp_path / "el.old-1" / "pack").fingerprint == packs[0].fingerprint
 
 
+@pytest.mark.slow
 def test_greek_reads_years_as_the_base_does() -> None:
     """What MERGES is chosen for: a year that is one piece to the base must not be two in a source pack."""
     years = [str(year) for year in range(1950, 2050)]

@@ -87,6 +87,7 @@ def test_margins_are_the_means_of_rows_and_columns_and_the_order_is_kept() -> No
     assert grid == pytest.approx(np.array(expected), nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_matplotlib")
 def test_two_dozen_languages_have_room_for_every_number(tmp_path: Path) -> None:
     image_module = pytest.importorskip("PIL.Image")

@@ -102,6 +102,7 @@ def test_p_counts_the_rarer_side_twice() -> None:
     assert difference(0, 1, np.zeros(2), np.array([-1.0, 1.0])).p == 1
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-5, 5), min_size=200, max_size=400), st.floats(-2, 2))
 def test_a_difference_is_significant_where_its_interval_does_not_hold_zero(changes: list[float], shift: float) -> None:
     moved = np.array(changes) + shift

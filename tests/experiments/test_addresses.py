@@ -195,6 +195,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stopped_run_is_not_in_the_way_of_other_settings_and_resumes_with_its_own(
     graftmt, arguments, quick, toy, results, stop_in_training, graft_corpus: Path, tmp_path: Path, kind: str
@@ -222,6 +223,7 @@ def test_a_stopped_run_is_not_in_the_way_of_other_settings_and_resumes_with_its_
     }
 
 
+@pytest.mark.slow
 def test_results_of_several_settings_are_side_by_side_and_listed_apart(
     run, graftmt, arguments, quick, toy, results, tmp_path: Path
 ) -> None:
@@ -256,6 +258,7 @@ def test_results_of_several_settings_are_side_by_side_and_listed_apart(
         assert shown and not kept, "the results are beside it"
 
 
+@pytest.mark.slow
 def test_a_result_of_the_first_format_gives_way_and_is_counted(
     run, graftmt, arguments, quick, toy, results, tmp_path: Path
 ) -> None:
@@ -280,6 +283,7 @@ def test_a_result_of_the_first_format_gives_way_and_is_counted(
     assert jobs == {"model-4": (True, 1), "model-7-el-seed1": (True, 1), "model-8-el-seed1": (False, 1)}
 
 
+@pytest.mark.slow
 def test_another_beam_is_scored_and_not_trained(run, results, graftmt, quick, toy, tmp_path: Path) -> None:
     asked = ("--tables", "2", "--rows", "7")
     run(tmp_path, *asked)
@@ -298,6 +302,7 @@ def test_another_beam_is_scored_and_not_trained(run, results, graftmt, quick, to
         assert found == {name: one["chrf"] for name, one in scores["directions"].items()}
 
 
+@pytest.mark.slow
 def test_another_text_makes_other_jobs_and_reports_show_one(
     run, graftmt, arguments, quick, toy, results, graft_corpus: Path, tmp_path: Path
 ) -> None:
@@ -323,6 +328,7 @@ def test_another_text_makes_other_jobs_and_reports_show_one(
     assert len(shown) == 3, "directions of one model on one test set"
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_was_stopped_is_no_obstacle_to_another_one(
     run, arguments, graftmt, results, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -338,6 +344,7 @@ def test_an_evaluation_that_was_stopped_is_no_obstacle_to_another_one(
     assert results(tmp_path)["model-4"]["scores"]["test"]["settings"]["beam"] == 2
 
 
+@pytest.mark.slow
 def test_a_damaged_run_says_how_to_start_over(graftmt, arguments, stop_in_training, tmp_path: Path) -> None:
     command = arguments(tmp_path, "--tables", "2", "--rows", "7")
     stop_in_training(*command)

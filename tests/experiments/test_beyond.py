@@ -99,6 +99,7 @@ def test_all_translations_are_kept_unless_a_profile_says_otherwise() -> None:
         assert load_profile(name).evaluation.keep_lines is None
 
 
+@pytest.mark.slow
 def test_a_scoped_row_from_its_training_to_the_tests_of_the_report(run, results, graftmt, quick, toy, tmp_path: Path) -> None:
     folder = tmp_path / "experiments"
     outcome = run(folder, "--tables", "101,102", "--rows", "7,101,103,31,113", "--seeds", "1,2", "packs.source.steps=4")
@@ -144,6 +145,7 @@ def test_a_scoped_row_from_its_training_to_the_tests_of_the_report(run, results,
     assert "## Beyond the paper" in (folder / "report" / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_scoped_packs_are_composed_without_what_is_for_english(
     quick, toy, graft_corpus: Path, graft_base, results, tmp_path: Path
 ) -> None:
@@ -254,6 +256,7 @@ def verdicts(folder: Path, number: int) -> dict[str, str]:
     return {one.column: one.verdict for one in report_of(folder).tested if one.model == number}
 
 
+@pytest.mark.slow
 def test_a_recipe_is_compared_with_the_best_of_each_column(ran) -> None:
     ran(7, source(0.6, 0.8))
     ran(12, source(0.9, 0.2))
@@ -273,6 +276,7 @@ def test_a_recipe_is_compared_with_the_best_of_each_column(ran) -> None:
     assert standing.losses == ("EL→EN",)
 
 
+@pytest.mark.slow
 def test_findings_say_how_far_apart_two_rows_are_and_whether_by_chance(ran) -> None:
     ran(7, source(0.6, 0.8))
     folder = ran(12, source(0.9, 0.795))
@@ -290,6 +294,7 @@ def test_findings_say_how_far_apart_two_rows_are_and_whether_by_chance(ran) -> N
     assert all(claim.p is None for checked in in_bleu for claim in (*checked.holds, *checked.fails))
 
 
+@pytest.mark.slow
 def test_a_report_elsewhere_keeps_what_was_tested_on_translations_that_stay_behind(ran, tmp_path: Path) -> None:
     ran(7, source(0.6, 0.8))
     ran(12, source(0.9, 0.2))
@@ -321,6 +326,7 @@ def test_a_report_elsewhere_keeps_what_was_tested_on_translations_that_stay_behi
         write_report(tmp_path / "first", tmp_path / "fourth", figures=[])
 
 
+@pytest.mark.slow
 def test_one_direction_is_tested_as_by_sacrebleu_and_a_mean_on_the_same_draws(ran) -> None:
     ran(7, source(0.7, 0.75))
     folder = ran(101, source(0.72, 0.7))
@@ -342,6 +348,7 @@ def test_one_direction_is_tested_as_by_sacrebleu_and_a_mean_on_the_same_draws(ra
     assert mean.difference == pytest.approx(means[1] - means[0], abs=0.002)
 
 
+@pytest.mark.slow
 def test_seeds_are_compared_with_the_same_seed_or_the_first(ran) -> None:
     for seed in (1, 2):
         ran(7, source(0.7, 0.7), seed=seed)
@@ -358,6 +365,7 @@ def test_seeds_are_compared_with_the_same_seed_or_the_first(ran) -> None:
     assert "each seed is compared with the same seed of the best" in text
 
 
+@pytest.mark.slow
 def test_what_cannot_be_tested_says_why(ran) -> None:
     ran(7, source(0.7, 0.7))
     ran(101, source(0.7, 0.7), base="77aa01c3f0b15566")
@@ -390,6 +398,7 @@ def test_without_a_row_of_the_papers_there_is_nothing_to_lose_against(ran) -> No
     assert verdicts(ran(101, source(0.7, 0.7)), 101) == {"EL→EN": "not tested", "EL→/EN": "not tested"}
 
 
+@pytest.mark.slow
 def test_the_report_shows_our_rows_in_the_papers_layout(ran, tmp_path: Path) -> None:
     for language in ("el", "uk"):
         ran(7, source(0.6, 0.8, language), languages=[language])

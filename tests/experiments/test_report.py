@@ -425,6 +425,7 @@ def test_results_json_is_flat_and_has_every_direction_and_average(job, tmp_path:
     assert [entry["failed"] for entry in entries if "failed" in entry] == ["no memory"]
 
 
+@pytest.mark.slow
 def test_the_first_page_and_figures(job, tmp_path: Path) -> None:
     def curve(last: float) -> list[dict[str, float]]:
         return [{"step": 100 * n, "el-en": 50.0 + n, "el-de": last * n} for n in range(1, 4)]
@@ -451,6 +452,7 @@ def test_the_first_page_and_figures(job, tmp_path: Path) -> None:
     assert (list(found)[-2:], found["updates"], found["seconds"]) == (["updates", "seconds"], "1,200", "65")
 
 
+@pytest.mark.slow
 def test_recipes_of_ours_stand_below_the_paper_s_on_the_first_page(job, tmp_path: Path) -> None:
     job(7, {"el-en": 57.0, "el-fr": 42.0})
     job(118, {"en-el": 60.0, "fr-el": 47.0})
@@ -471,6 +473,7 @@ def test_recipes_of_ours_stand_below_the_paper_s_on_the_first_page(job, tmp_path
     assert "with the initial model's language codes" not in page, "which the paper's table marks with an asterisk"
 
 
+@pytest.mark.slow
 def test_a_report_elsewhere_has_its_results_with_it_and_can_be_made_again_from_them(job, tmp_path: Path) -> None:
     job(7, {"el-en": 57.0, "el-fr": 42.0})
     job(7, {"el-en": 50.0, "el-fr": 40.0}, profile="demo", file="of another profile")
@@ -583,6 +586,7 @@ def test_what_cannot_be_reported_is_said(job, tmp_path: Path) -> None:
         select_results(folder, "docs")
 
 
+@pytest.mark.slow
 def test_the_command_writes_prints_and_explains(job, graftmt, tmp_path: Path) -> None:
     for number, score in ((7, 57.0), (10, 57.5), (12, 59.0)):
         folder = job(number, {"el-en": score, "el-fr": 42.0 if number == 7 else 11.0})

@@ -25,6 +25,7 @@ from graftmt.packs import load_pack
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
 
 
+@pytest.mark.slow
 def test_rows_of_three_tables_from_a_base_to_compositions_and_a_pivot(run, results, same_scores, tmp_path: Path) -> None:
     asked = ("--tables", "2,3,4", "--rows", "7+31,14+31,21,22", "evaluation.off_target=true", "packs.validation.translate=true")
     outcome = run(tmp_path, *asked)
@@ -77,6 +78,7 @@ def test_rows_of_three_tables_from_a_base_to_compositions_and_a_pivot(run, resul
     assert run(tmp_path, *asked)["done"] == []
 
 
+@pytest.mark.slow
 def test_the_last_checkpoint_is_scored_next_to_the_best_one(run, results, tmp_path: Path) -> None:
     # A rate at which nothing is learned after the first update: the best weights are not the last ones.
     worse = "packs.source={steps: 4, batch_tokens: 200, learning_rate: 20, warmup: 0}"
@@ -117,6 +119,7 @@ def wait_until(process: subprocess.Popen[bytes], there: Callable[[], bool]) -> N
     raise AssertionError(f"not in {PATIENCE} seconds")
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_to_the_same_scores(
     run, arguments, results, same_scores, start_graftmt, tmp_path: Path
 ) -> None:
@@ -153,6 +156,7 @@ def test_the_time_given_stops_it_and_the_same_command_goes_on(run, results, tmp_
     assert (outcome["stopped"], outcome["left"]) == (None, [])
 
 
+@pytest.mark.slow
 def test_a_job_that_fails_is_recorded_and_the_others_go_on(run, results, tmp_path: Path) -> None:
     broken = 'changes={"7": ["recipe=embed + enc-layer-9"]}'
     outcome = run(tmp_path, "--tables", "4", "--rows", "7+31,14+31", "--languages", "el,uk", broken, code=1)
@@ -171,6 +175,7 @@ def test_a_job_that_fails_is_recorded_and_the_others_go_on(run, results, tmp_pat
     }
 
 
+@pytest.mark.slow
 def test_on_a_base_trained_again_results_are_kept_and_packs_are_not_mixed(
     run, graftmt, arguments, graft_base, results, tmp_path: Path
 ) -> None:
@@ -212,6 +217,7 @@ def test_a_test_set_with_other_lines_is_another_one(run, results, tmp_path: Path
     assert run(tmp_path, *asked, few)["done"] == run(tmp_path, *asked, more)["done"] == []
 
 
+@pytest.mark.slow
 def test_two_bilingual_models_are_not_scored_twice_on_a_test_set(
     run, results, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -233,6 +239,7 @@ def test_two_bilingual_models_are_not_scored_twice_on_a_test_set(
     assert after["seconds"]["evaluation"] >= before["seconds"]["evaluation"], "then and now"
 
 
+@pytest.mark.slow
 def test_figures_by_updates_and_by_size(run, results, tmp_path: Path) -> None:
     outcome = run(tmp_path, "--figures", "3,4", "--rows", "1,7", "sizes=[20, 50, 5000]")
     assert outcome["left"] == []
@@ -253,6 +260,7 @@ def test_figures_by_updates_and_by_size(run, results, tmp_path: Path) -> None:
     assert small < large
 
 
+@pytest.mark.slow
 def test_seeds_and_the_same_seed_again(run, results, tmp_path: Path) -> None:
     run(tmp_path / "a", "--tables", "2", "--rows", "7", "--seeds", "2,1")
     run(tmp_path / "b", "--tables", "2", "--rows", "7", "--seeds", "2")
@@ -271,6 +279,7 @@ def test_codes_that_are_not_learned_are_models_of_their_own(run, results, tmp_pa
     }
 
 
+@pytest.mark.slow
 def test_the_demo_needs_nothing_but_its_name(graftmt, quick: list[str], results, tmp_path: Path) -> None:
     pytest.importorskip("babel")
     from graftmt.demo.phrase_corpus import BASE_LANGUAGES, NEW_LANGUAGES, write_corpus
@@ -297,6 +306,7 @@ TED = [
 ]
 
 
+@pytest.mark.slow
 def test_the_ted_experiments_on_a_release(graftmt, quick: list[str], ted_release: Path, results, tmp_path: Path) -> None:
     corpus, output = tmp_path / "corpus", tmp_path / "out"
     assert graftmt("prepare", "ted", str(ted_release), "-o", str(corpus), "--quiet").code == 0
@@ -355,6 +365,7 @@ def test_a_base_is_trained_as_its_settings_say_by_itself_or_on_the_way_to_anothe
     assert found["alone"]["name"] == found["on the way"]["name"]
 
 
+@pytest.mark.slow
 def test_the_paracrawl_experiments_on_releases(
     graftmt, quick: list[str], paracrawl_releases: Path, results, tmp_path: Path
 ) -> None:
@@ -448,6 +459,7 @@ def test_minutes_that_rows_have_in_common_are_said_to_be(graftmt, tmp_path: Path
     assert sentence not in graftmt(*listed, "--rows", "7").stdout
 
 
+@pytest.mark.slow
 def test_list_and_dry_run_say_what_is_done_and_what_is_missing(
     run, graftmt, arguments, quick, toy, results, tmp_path: Path
 ) -> None:
@@ -475,6 +487,7 @@ def test_list_and_dry_run_say_what_is_done_and_what_is_missing(
     assert not list((tmp_path / "results").glob("model-8-*"))
 
 
+@pytest.mark.slow
 def test_a_list_reads_each_result_once(
     run, graftmt, arguments, quick, toy, results, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def begun(*said: str) -> Counter[str]:
     return Counter(line.split()[1] for text in said for line in text.splitlines() if line.startswith("== ") and " of " in line)
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_jobs_and_come_to_the_results_of_one(
     ted, graftmt, start: Start, results, same_scores, tmp_path: Path
 ) -> None:
@@ -100,6 +101,7 @@ def test_two_processes_share_the_jobs_and_come_to_the_results_of_one(
     assert sum(begun(*said).values()) == len(done) + put_off
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_was_at_is_done_by_the_other(
     run, arguments, start: Start, results, same_scores, tmp_path: Path
 ) -> None:
@@ -194,6 +196,7 @@ def test_a_base_that_is_scored_elsewhere_serves_for_training(graftmt, arguments,
     assert json.loads(result.stdout)["done"] == ["model-4", "model-7-el-seed1", "model-8-el-seed1"]
 
 
+@pytest.mark.slow
 def test_text_that_is_made_elsewhere_is_not_made_twice(
     graftmt, arguments, hold, quick, toy, graft_base, graft_corpus: Path, tmp_path: Path
 ) -> None:
@@ -208,6 +211,7 @@ def test_text_that_is_made_elsewhere_is_not_made_twice(
     assert json.loads(result.stdout)["left"] == []
 
 
+@pytest.mark.slow
 def test_a_failure_elsewhere_is_one_here(run, names, hold, results, tmp_path: Path) -> None:
     known = names(tmp_path, "--tables", "4", "--rows", "7+31")
 
@@ -227,6 +231,7 @@ def test_a_failure_elsewhere_is_one_here(run, names, hold, results, tmp_path: Pa
     assert "failed" not in found["compose-7+31-uk-el-seed1"]
 
 
+@pytest.mark.slow
 def test_what_others_did_is_told_apart(run, names, hold, tmp_path: Path) -> None:
     asked = ("--tables", "2", "--rows", "7,8")
     other, here = tmp_path / "other", tmp_path / "here"
@@ -294,6 +299,7 @@ def test_locks(tmp_path: Path) -> None:
 # --processes
 
 
+@pytest.mark.slow
 def test_one_call_with_several_processes(run, results, same_scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ("--tables", "4", "--rows", "7+31", "--seeds", "1,2")
     alone, shared = tmp_path / "alone", tmp_path / "shared"

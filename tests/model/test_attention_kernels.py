@@ -26,6 +26,7 @@ triton = pytest.importorskip("triton", reason="Triton is there for Linux only")
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_they_compute_what_torch_does() -> None:
     """In a process of its own: Triton asks for its interpreter when it is imported."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", "tests/gpu/test_kernels.py"]
@@ -98,6 +99,7 @@ SHARED = {89: 99, 90: 227}
 """Compute capability (of RTX 40, of H100 and H200) → KiB of shared memory for a block."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("capability", "dim"), [(89, 128), (90, 64), (90, 128)])
 def test_they_compile_and_fit(capability: int, dim: int, launches: list[Launch]) -> None:
     starts = torch.tensor([0, 30, 100, 128], dtype=torch.int32)

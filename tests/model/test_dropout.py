@@ -45,6 +45,7 @@ class Residual(nn.Module):
         return self.dropout(x * 2), self.dropout(x * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiled_it_keeps_to_the_probability_of_the_moment(dynamic: bool) -> None:
     module = Residual()

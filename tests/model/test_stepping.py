@@ -87,6 +87,7 @@ def test_sentences_leave_one_after_the_other(
     assert active.tolist() == [3]
 
 
+@pytest.mark.slow
 def test_steps_run_past_the_table_of_positions(make_model: MakeModel, make_batch: MakeBatch) -> None:
     model, source, target = make_model(), make_batch([4]), make_batch([515])
     full = model(source, target)

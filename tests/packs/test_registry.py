@@ -1,4 +1,4 @@
-"""Kinds of components are found: our own files, and those that other packages register, as docs/packs.md shows."""
+"""Kinds of components are found: our own files, and those that other packages register, as docs/components.md shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graftmt.packs import Recipe, load_pack
 from graftmt.packs.component import Component
 from graftmt.packs.registry import GROUP, kinds, package_of, packages_of
 
-DOCS = Path(__file__).parents[2] / "docs" / "packs.md"
+DOCS = Path(__file__).parents[2] / "docs" / "components.md"
 SOURCE = str(Path(graftmt.__file__).parents[1])
 
 USE = """
@@ -55,7 +55,7 @@ assert lines[0] == lines[1] and len(lines[0]) == 8
 
 def documented_package(folder: Path) -> Path:
     """The package of the section "Write your own component", as pip would leave it on the path."""
-    section = DOCS.read_text(encoding="utf-8").split("## Write your own component")[1]
+    section = DOCS.read_text(encoding="utf-8").split("# Write your own component")[1]
     code, settings = (re.findall(rf"```{kind}\n(.*?)```", section, re.DOTALL)[0] for kind in ("python", "toml"))
     project = tomllib.loads(settings)["project"]
     folder.mkdir()
@@ -97,6 +97,7 @@ def test_the_documented_component_works_everywhere(
     assert all(fact in str(caught.value) for fact in (str(pack), "'enc-scale'", "graftmt-scale"))
 
 
+@pytest.mark.slow
 def test_a_package_that_does_not_work_is_left_out_with_a_warning(tmp_path: Path) -> None:
     entries = {"missing": "not_there:Kind", "function": "json:dumps", "abstract": "graftmt.packs.component:Component"}
     package = register(tmp_path / "site", "broken", "1.0", entries)

@@ -395,6 +395,7 @@ for path in (folder, archive):
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_what_was_there(graft_base: Callable[..., Path], folder: Path, archive: Path) -> None:
     pytest.importorskip("resource")
     before = {path.name: path.read_bytes() for path in (*folder.iterdir(), archive)}

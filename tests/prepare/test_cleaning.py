@@ -260,6 +260,7 @@ def many_lines() -> Iterator[Line]:
         )
 
 
+@pytest.mark.slow
 def test_the_result_depends_neither_on_processes_nor_on_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     origin = Source("many", ("en", "fr"), many_lines)
     alone, report = clean(origin)

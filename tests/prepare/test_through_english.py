@@ -252,6 +252,7 @@ def small_disk(tmp_path: Path) -> Iterator[list[str]]:
     yield mounting
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", ["output", "temporary"])
 def test_a_full_disk_is_an_error_that_says_so_and_leaves_no_output(tmp_path: Path, small_disk: list[str], full: str) -> None:
     pairs = {

@@ -22,8 +22,8 @@ from robustness.world import QUICK_ADD, World, surroundings, work_arguments
 
 Say = Callable[[str], None]
 PATIENCE = 60.0
-LEFT_OUT = {"processes", "workers", "ray_address", "engine", "debug", "help", "version"}
-"""Options that start programs, or that say nothing of robustness."""
+LEFT_OUT = {"processes", "workers", "ray_address", "engine", "debug", "help", "version", "host"}
+"""Options that start programs, ask other machines, or say nothing of robustness."""
 
 
 class Arguments:
@@ -102,6 +102,7 @@ class Arguments:
             "-q",
         ]
         found["recipes"] = ["recipes"]
+        found |= self._shared()
         found["stats"] = ["prepare", "stats", "corpus", "-q"]
         found["clean"] = ["prepare", "clean", "corpus", "-o", "output/clean", "-q", "--no-language-id"]
         found["split"] = ["prepare", "split", "corpus", "-o", "output/split", "--valid", "4", "--test", "4", "-q"]
@@ -119,6 +120,22 @@ class Arguments:
         ]
         found["dry-run"] = [*work_arguments(self.world, "experiment", output), "--dry-run"]
         return found
+
+    def _shared(self) -> dict[str, list[str]]:
+        """Those that exchange models with others."""
+        return {
+            "import": ["import", str(self.world / "foreign-m2m-100"), "-o", "output/imported", "-q"],
+            "export": [
+                *("export", "-b", "base", "-p", "pack", "-s", "el", "-t", "fr"),
+                *("--to", "hugging-face", "-o", "output/exported", "-q"),
+            ],
+            "push": ["push", "pack", "output/shop", "-q"],
+            "pull": ["pull", str(self.world / "shop"), "el-source", "-o", "output/pulled", "-q"],
+            "packs list": ["packs", "list", str(self.world / "shop")],
+            "packs index": ["packs", "index", "output"],
+            "join": ["prepare", "join", "corpus", str(self.world / "corpus"), "-o", "output/joined", "-q"],
+            "serve": ["serve", "-b", "base", "-p", "pack", "--port", "0"],
+        }
 
     def _change(self, chance: Random, name: str, arguments: list[str]) -> tuple[list[str], str]:
         overridable = name in ("train", "retrain", "add", "dry-run")

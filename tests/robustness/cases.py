@@ -16,8 +16,9 @@ from graftmt.errors import UNPRINTABLE
 from robustness import archives, documents, members, mutations, subword_models, tensors
 from robustness.isolation import Outcome, command_line, run_isolated
 from robustness.leavings import snapshot
-from robustness.signing import sign
-from robustness.things import Case, Reader, Thing, things
+from robustness.readers import Case, Reader, Thing
+from robustness.signing import INDEX, sign
+from robustness.things import things
 from robustness.world import World, surroundings
 
 MEGABYTE = 1 << 20
@@ -28,6 +29,8 @@ PATIENCE = 60.0
 READERS = 2
 """Of each damaged thing, so many."""
 DOCUMENTS = (".json", ".jsonl", ".yaml")
+SIGNED = ("base.json", "pack.json", INDEX)
+"""Documents that say how all that they describe hashes."""
 UNTOUCHED = (".lock", ".png")
 Say = Callable[[str], None]
 
@@ -149,13 +152,14 @@ class Attack:
         names = [name for name in files if fits(kind, name)]
         name = chance.choice(names)
         damage, content = damage_to(kind, chance, name, files[name], str(self.outside / "evil"))
-        before = {"base.json": files.get("base.json"), "pack.json": files.get("pack.json")}
+        before = {one: files.get(one) for one in SIGNED}
         files[name] = content
         forged = thing.signed and kind != "bytes" and chance.random() < 0.5 and sign(files)
         forged = forged and _mark(files) != _mark(before)
-        self.store(path, files, {name, "base.json", "pack.json"})
+        self.store(path, files, {name, *SIGNED})
         hint = " (fingerprint made anew)" if forged else ""
-        not_finite = kind == "tensors" and forged and damage.endswith((" nan", " inf", " -inf"))
+        checked = forged or thing.foreign
+        not_finite = kind == "tensors" and checked and damage.endswith((" nan", " inf", " -inf"))
         return Damaged(thing, path, f"{name}: {damage}{hint}", forged, not_finite)
 
     def place(self, thing: Thing) -> Path:
@@ -280,6 +284,8 @@ def commands_of_terminals(outcome: Outcome, folder: Path | None = None) -> str:
 
 def suits(kind: str, thing: Thing) -> bool:
     """Whether a thing can be damaged in this way."""
+    if thing.kinds:
+        return kind in thing.kinds
     if kind == "archives":
         return thing.name.endswith(".graftpack")
     if kind in ("subwords", "tensors"):
@@ -313,7 +319,8 @@ def damage_to(kind: str, chance: Random, name: str, data: bytes, evil: str) -> t
 def _mark(files: dict[str, Any]) -> Any:
     """The fingerprint that a base's or pack's document states."""
     try:
-        return json.loads(files.get("base.json") or files.get("pack.json") or b"{}").get("fingerprint")
+        document = json.loads(next((files[name] for name in SIGNED if files.get(name)), b"{}"))
+        return document.get("fingerprint", document.get("revision"))
     except (ValueError, AttributeError, RecursionError):
         return None
 

@@ -15,6 +15,7 @@ from graftmt.configuration import to_mapping
 from graftmt.model import ModelConfig
 from robustness.tensors import split
 
+INDEX = "graftmt-index.json"
 TORCH_NAMES = {
     "F32": "torch.float32",
     "F16": "torch.float16",
@@ -26,6 +27,8 @@ TORCH_NAMES = {
 
 def sign(files: dict[str, bytes]) -> bool:
     """Gives the document of these files of a base or a pack its right fingerprint; False where there can be none."""
+    if INDEX in files:
+        return _sign_index(files)
     name = "base.json" if "base.json" in files else "pack.json"
     with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError, IndexError, LookupError):
         document = json.loads(files[name])
@@ -34,6 +37,17 @@ def sign(files: dict[str, bytes]) -> bool:
             return True
         document["fingerprint"] = mark
         files[name] = json.dumps(document).encode()
+        return True
+    return False
+
+
+def _sign_index(files: dict[str, bytes]) -> bool:
+    """The same for the index of a folder of packs, whose revision is a hash of what it offers."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        document = json.loads(files[INDEX])
+        entries = sorted(document["offers"], key=lambda offer: offer["name"])
+        document["revision"] = hashlib.sha256(json.dumps(entries, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
+        files[INDEX] = json.dumps(document).encode()
         return True
     return False
 

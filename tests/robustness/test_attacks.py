@@ -13,7 +13,7 @@ import pytest
 import graftmt
 from robustness.attacks import COUNTS
 
-PLACES = (Path(graftmt.__file__).parents[1], Path(__file__).parents[1])
+PLACES = (Path(graftmt.__file__).parents[1], Path(__file__).parents[1], Path(__file__).parents[2] / "benchmarks")
 
 
 @pytest.mark.slow

@@ -48,6 +48,7 @@ def test_what_does_not_end_is_ended() -> None:
     assert outcome.timed_out and outcome.seconds < 20
 
 
+@pytest.mark.slow
 def test_waiting_for_a_processor_is_no_hang() -> None:
     """One processor for both: the child needs a second of it, and gets it in two or more."""
     cores = os.sched_getaffinity(0)

@@ -50,6 +50,7 @@ def test_files_are_taken_apart_and_put_together_again(graft_base: Callable[..., 
     assert split(join(header, values)) == (header, values)
 
 
+@pytest.mark.slow
 def test_damage_is_damage(graft_base: Callable[..., Path]) -> None:
     files = contents(graft_base())
     archive = write_archive(list(files.items()))  # type: ignore[arg-type]

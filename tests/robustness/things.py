@@ -3,56 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from robustness.contents import say_base, say_pack
-from robustness.isolation import Outcome, command_line
 from robustness.leavings import result_of
-from robustness.world import RECIPES, RESUMABLE, World, add_arguments, work_arguments
+from robustness.readers import SHORT, Case, Reader, Thing, command, output_of
+from robustness.sharing_things import base_sharers, pack_sharers, sharing_things
+from robustness.world import RECIPES, RESUMABLE, add_arguments, work_arguments
 
 LINES = {"en": "bada kofe gelo\nlako\n", "el": "καλο μενα ροπε\nλαπο\n", "fr": "pazi tura sipu\n"}
-SHORT = ("--beam", "2", "--max-length", "8", "--device", "cpu")
-
-
-@dataclass(frozen=True)
-class Case:
-    """Where one reader finds the damaged thing, and where it may write."""
-
-    world: World
-    thing: Path
-    output: Path
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reader:
-    """One command, or one function of the library, that reads a thing."""
-
-    name: str
-    action: Callable[[Case], Callable[[], None]]
-    stdin: str = ""
-    resumes: bool = False
-    """It goes on with the work in the thing itself, and so changes it."""
-    cache: bool = False
-    """The thing is the folder that graftmt keeps things in for later."""
-    result: Callable[[Case, Outcome], Any] | None = None
-    """What must be the same whether the thing is sound or damaged, where the reader accepts it."""
-    weight: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thing:
-    """A file or folder of the world."""
-
-    name: str
-    path: str
-    readers: tuple[Reader, ...]
-    signed: bool = False
-    """It has a fingerprint: what decides translations cannot change unnoticed."""
-    weight: int = 1
-    text: bool = False
-    """It is people's own text: all of it is read, however long."""
 
 
 def things() -> dict[str, Thing]:
@@ -76,16 +35,9 @@ def things() -> dict[str, Thing]:
         Thing(name="profile", path="profile.yaml", readers=(PROFILE_LIST, PROFILE_DRY_RUN)),
         Thing(name="training-configuration", path="train.yaml", readers=configuration_readers("train")),
         Thing(name="retraining-configuration", path="retrain.yaml", readers=configuration_readers("retrain")),
+        *sharing_things(),
     ]
     return {thing.name: thing for thing in found}
-
-
-def _command(name: str, arguments: Callable[[Case], list[str]], **options: Any) -> Reader:
-    return Reader(name=name, action=lambda case: command_line(*arguments(case)), **options)
-
-
-def _output(case: Case, outcome: Outcome) -> bytes:
-    return outcome.stdout
 
 
 def base_readers() -> tuple[Reader, ...]:
@@ -96,29 +48,30 @@ def base_readers() -> tuple[Reader, ...]:
         return ["translate", "-b", str(case.thing), "-p", str(case.world / "packs/el-source"), "-s", "el", "-t", "en", *SHORT]
 
     return (
-        _command("inspect", lambda case: ["inspect", str(case.thing)], weight=3),
-        _command("inspect --json", lambda case: ["inspect", str(case.thing), "--json"], weight=3),
-        Reader(name="Base.load", action=lambda case: lambda: say_base(case.thing), result=_output, weight=4),
-        _command("translate", translate(), stdin=LINES["en"], result=_output, weight=4),
-        _command("translate --json", translate("--json"), stdin=LINES["en"], result=_output, weight=2),
-        _command("translate --packs", with_pack, stdin=LINES["el"], result=_output, weight=3),
-        _command("verify", lambda case: ["verify", "-b", str(case.thing), "-n", "1", "--beam", "1"], weight=2),
-        _command("evaluate", lambda case: _evaluate(case, case.thing), weight=1),
-        _command("add --dry-run", lambda case: _add(case, case.thing, "--dry-run"), weight=1),
-        _command("augment", lambda case: _augment(case, case.thing), weight=2),
-        _command("augment --teacher", lambda case: _augment(case, case.world / "base", "--teacher", str(case.thing)), weight=1),
-        _command(
+        command("inspect", lambda case: ["inspect", str(case.thing)], weight=3),
+        command("inspect --json", lambda case: ["inspect", str(case.thing), "--json"], weight=3),
+        Reader(name="Base.load", action=lambda case: lambda: say_base(case.thing), result=output_of, weight=4),
+        command("translate", translate(), stdin=LINES["en"], result=output_of, weight=4),
+        command("translate --json", translate("--json"), stdin=LINES["en"], result=output_of, weight=2),
+        command("translate --packs", with_pack, stdin=LINES["el"], result=output_of, weight=3),
+        command("verify", lambda case: ["verify", "-b", str(case.thing), "-n", "1", "--beam", "1"], weight=2),
+        command("evaluate", lambda case: _evaluate(case, case.thing), weight=1),
+        command("add --dry-run", lambda case: _add(case, case.thing, "--dry-run"), weight=1),
+        command("augment", lambda case: _augment(case, case.thing), weight=2),
+        command("augment --teacher", lambda case: _augment(case, case.world / "base", "--teacher", str(case.thing)), weight=1),
+        command(
             "retrain --dry-run",
             lambda case: ["retrain", str(case.world / "retrain.yaml"), "--base", str(case.thing), "--dry-run"],
             weight=2,
         ),
-        _command(
+        command(
             "retrain",
             lambda case: [
                 *("retrain", str(case.world / "retrain.yaml"), "--base", str(case.thing), "-q"),
                 *(f"run={case.output / 'run'}", "stages.0.steps=1"),
             ],
         ),
+        *base_sharers(),
     )
 
 
@@ -167,26 +120,27 @@ def pack_readers(name: str) -> tuple[Reader, ...]:
         return [*add_arguments(case.world, case.output / "run", side, language, recipe), *own]
 
     return (
-        _command("inspect", lambda case: ["inspect", str(case.thing)], weight=3),
-        _command("inspect --json", lambda case: ["inspect", str(case.thing), "--json"], weight=3),
-        Reader(name="load_pack", action=lambda case: lambda: say_pack(case.thing), result=_output, weight=4),
-        _command("translate", translate(), stdin=LINES[source], result=_output, weight=4),
-        _command("translate NAME=", named, stdin=LINES[source], result=_output),
-        _command(
+        command("inspect", lambda case: ["inspect", str(case.thing)], weight=3),
+        command("inspect --json", lambda case: ["inspect", str(case.thing), "--json"], weight=3),
+        Reader(name="load_pack", action=lambda case: lambda: say_pack(case.thing), result=output_of, weight=4),
+        command("translate", translate(), stdin=LINES[source], result=output_of, weight=4),
+        command("translate NAME=", named, stdin=LINES[source], result=output_of),
+        command(
             "verify", lambda case: ["verify", "-b", str(case.world / "base"), "-p", str(case.thing), "-n", "1", "--beam", "1"]
         ),
-        _command(
+        command(
             "evaluate", lambda case: _evaluate(case, case.world / "base", "-p", str(case.thing), "-d", f"{source}-{target}")
         ),
-        _command("add --continue", go_on, weight=2),
-        _command("add -o", beside),
-        _command("augment --packs", lambda case: _augment(case, case.world / "base", "-p", str(case.thing))),
+        command("add --continue", go_on, weight=2),
+        command("add -o", beside),
+        command("augment --packs", lambda case: _augment(case, case.world / "base", "-p", str(case.thing))),
+        *pack_sharers(side, language),
     )
 
 
 def resuming(name: str, weight: int = 3, *, finished: bool = False) -> Reader:
     """The command that made the thing, given again. What is finished is people's own, and may be edited."""
-    return _command(
+    return command(
         name,
         lambda case: work_arguments(case.world, name, Path(case.thing.name)),
         resumes=True,
@@ -198,17 +152,17 @@ def resuming(name: str, weight: int = 3, *, finished: bool = False) -> Reader:
 def unfinished_thing(name: str) -> Thing:
     readers = [resuming(name)]
     if name in ("train", "retrain", "add"):
-        readers.append(_command("inspect", lambda case: ["inspect", str(case.thing / "run")]))
-        readers.append(_command("inspect --json", lambda case: ["inspect", str(case.thing / "run"), "--json"]))
+        readers.append(command("inspect", lambda case: ["inspect", str(case.thing / "run")]))
+        readers.append(command("inspect --json", lambda case: ["inspect", str(case.thing / "run"), "--json"]))
     if name == "train":
         plot = ["--plot", "plots"]
         readers.append(
-            _command("inspect --plot", lambda case: ["inspect", str(case.thing / "run"), plot[0], str(case.output / plot[1])])
+            command("inspect --plot", lambda case: ["inspect", str(case.thing / "run"), plot[0], str(case.output / plot[1])])
         )
     return Thing(name=f"unfinished-{name}", path=f"unfinished-{name}", readers=tuple(readers), weight=3)
 
 
-COMPARE = _command(
+COMPARE = command(
     "compare",
     lambda case: ["compare", str(case.world / "evaluate/scores"), str(case.thing / "scores"), "-n", "10", "-q"],
     weight=2,
@@ -236,15 +190,15 @@ def experiment_readers() -> tuple[Reader, ...]:
         ]
 
     return (
-        _command("experiment list", listing, weight=2),
-        _command("experiment report", report, weight=2),
-        _command("experiment run --dry-run", again("--dry-run"), weight=2),
-        _command("experiment run", again(), resumes=True),
+        command("experiment list", listing, weight=2),
+        command("experiment report", report, weight=2),
+        command("experiment run --dry-run", again("--dry-run"), weight=2),
+        command("experiment run", again(), resumes=True),
     )
 
 
-PROFILE_LIST = _command("experiment list", lambda case: ["experiment", "list", str(case.thing), "--output", str(case.output)])
-PROFILE_DRY_RUN = _command(
+PROFILE_LIST = command("experiment list", lambda case: ["experiment", "list", str(case.thing), "--output", str(case.output)])
+PROFILE_DRY_RUN = command(
     "experiment run --dry-run",
     lambda case: [
         *("experiment", "run", str(case.thing), "--corpus", str(case.world / "corpus"), "--output", str(case.output)),
@@ -255,7 +209,7 @@ PROFILE_DRY_RUN = _command(
 
 def cache_readers() -> tuple[Reader, ...]:
     return tuple(
-        _command(
+        command(
             name,
             lambda case, name=name: work_arguments(case.world, name, case.output),
             cache=True,
@@ -273,13 +227,13 @@ def corpus_readers(inside: str = "") -> tuple[Reader, ...]:
         return [argument.replace(str(case.world / "corpus"), folder(case)) for argument in arguments]
 
     return (
-        _command("prepare stats", lambda case: ["prepare", "stats", folder(case), "-q", "--text"]),
-        _command(
+        command("prepare stats", lambda case: ["prepare", "stats", folder(case), "-q", "--text"]),
+        command(
             "prepare clean",
             lambda case: ["prepare", "clean", folder(case), "-o", str(case.output / "clean"), "-q", "--no-language-id"],
         ),
-        _command("prepare join", lambda case: ["prepare", "join", folder(case), "-o", str(case.output / "joined"), "-q"]),
-        _command(
+        command("prepare join", lambda case: ["prepare", "join", folder(case), "-o", str(case.output / "joined"), "-q"]),
+        command(
             "prepare split",
             lambda case: [
                 "prepare",
@@ -294,10 +248,10 @@ def corpus_readers(inside: str = "") -> tuple[Reader, ...]:
                 "-q",
             ],
         ),
-        _command("evaluate", lambda case: with_corpus(_evaluate(case, case.world / "base"), case)),
-        _command("augment", lambda case: with_corpus(_augment(case, case.world / "base"), case)),
-        _command("add --dry-run", lambda case: with_corpus(_add(case, case.world / "base", "--dry-run"), case)),
-        _command(
+        command("evaluate", lambda case: with_corpus(_evaluate(case, case.world / "base"), case)),
+        command("augment", lambda case: with_corpus(_augment(case, case.world / "base"), case)),
+        command("add --dry-run", lambda case: with_corpus(_add(case, case.world / "base", "--dry-run"), case)),
+        command(
             "train",
             lambda case: [
                 *work_arguments(case.world, "train", case.output),
@@ -311,11 +265,11 @@ def corpus_readers(inside: str = "") -> tuple[Reader, ...]:
 
 def configuration_readers(name: str) -> tuple[Reader, ...]:
     return (
-        _command(f"{name} --dry-run", lambda case: [name, str(case.thing), "--dry-run"], weight=3),
-        _command(
+        command(f"{name} --dry-run", lambda case: [name, str(case.thing), "--dry-run"], weight=3),
+        command(
             f"{name} --minutes",
             lambda case: [name, str(case.thing), f"run={case.output / 'run'}", "--minutes", "0.005", "-q"],
         ),
-        _command("experiment list", lambda case: ["experiment", "list", str(case.thing)]),
-        _command("inspect", lambda case: ["inspect", str(case.thing)]),
+        command("experiment list", lambda case: ["experiment", "list", str(case.thing)]),
+        command("inspect", lambda case: ["inspect", str(case.thing)]),
     )

@@ -6,6 +6,7 @@ import random
 import shutil
 import signal
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -49,6 +50,8 @@ RECIPES = {
     "el-trained": ("source", "el", "embed + enc-first-layer@trained + enc-adapters-last(4)"),
     "uk-target": ("target", "uk", "embed + dec-last-layer + enc-adapters-last(4)"),
 }
+FOREIGN = {"m2m-100": "safetensors", "marian": "bin"}
+"""Families of models of other programs, and the format of their weights."""
 RESUMABLE = ("train", "retrain", "add", "translate", "augment", "evaluate", "experiment")
 WORK = (*RESUMABLE, "clean", "split")
 """Commands that leave something; the last ones are quick, and start over."""
@@ -88,6 +91,9 @@ def make_world(folder: Path) -> World:
     _make_packs(world)
     _make_finished(world)
     _make_unfinished(world)
+    _make_foreign(world)
+    for name in ("base", "packs/el-source", "packs/uk-target.graftpack"):
+        _make(world, "push", str(world / name), str(world / "shop"), "-q")
     settle_memory()
     return world
 
@@ -190,6 +196,30 @@ def _make_unfinished(world: World) -> None:
         shutil.rmtree(place)
         outcome = run_isolated(kill_at(action, place, int(total * 0.6)), environment=surroundings(world), folder=world.folder)
         assert outcome.code == -signal.SIGKILL, outcome
+
+
+def _make_foreign(world: World) -> None:
+    """Small models of transformers' own classes, in a process of its own: importing has to do without transformers."""
+    for family, weights in FOREIGN.items():
+        folder = world / f"foreign-{family}"
+        outcome = run_isolated(partial(_save_foreign, folder, family, weights), environment=surroundings(world), timeout=300)
+        assert outcome.code == 0, outcome.stderr
+        _make(world, "import", str(folder), "-o", str(world / f"imported-{family}"), *import_languages(family), "-q")
+
+
+def _save_foreign(folder: Path, family: str, weights: str) -> None:
+    import torch
+    from peers.foreign_models import MODELS
+    from safetensors.torch import load_file
+
+    MODELS[family](folder)
+    if weights == "bin":
+        torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+        (folder / "model.safetensors").unlink()
+
+
+def import_languages(family: str) -> list[str]:
+    return ["--from", "en", "--to", "ru"] if family == "marian" else []
 
 
 def _make(world: World, *arguments: str) -> Outcome:

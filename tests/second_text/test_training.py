@@ -48,6 +48,7 @@ def optimise(
     return losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS[:2])
 def test_a_base_learns_and_its_search_writes_text_alone(
@@ -118,6 +119,7 @@ def texts_of(composition: Composition, source: str, target: str) -> dict[str, Te
     return {source: composition.codec.source_tokenizer(source), target: composition.codec.target_tokenizer(target)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS)
 def test_packs_are_added_to_a_base_of_another_kind_as_to_ours(
     make_base: Callable[..., Path],

@@ -34,6 +34,7 @@ def finished(live: Live, identity: str, **options: Any) -> dict[str, Any]:
     raise AssertionError("the job did not end")
 
 
+@pytest.mark.slow
 def test_a_file_is_translated_fetched_and_deleted(start_server: Callable[..., Any], tmp_path: Path) -> None:
     from libretranslatepy import LibreTranslateAPI
 

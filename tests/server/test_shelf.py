@@ -123,6 +123,7 @@ def test_a_path_that_is_not_there_is_an_error(demo_base: Base, tmp_path: Path) -
         Shelf(demo_base, [tmp_path / "nothing"])
 
 
+@pytest.mark.slow
 def test_a_live_server_gains_and_loses_a_language_while_it_answers(
     start_server: Callable[..., Any], pack_folder: Path, tmp_path: Path
 ) -> None:

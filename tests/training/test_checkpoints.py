@@ -73,6 +73,7 @@ def test_without_a_whole_checkpoint_the_run_does_not_start_over_unasked(stopped_
     assert listing(stopped_copy / "checkpoints") == before
 
 
+@pytest.mark.slow
 def test_checkpoints_of_earlier_versions_have_no_checksums_and_are_read(
     stopped_copy: Path, short_config, train, same_result: Callable[[Path], None]
 ) -> None:
@@ -106,6 +107,7 @@ def test_damaged_best_weights_are_taken_from_the_checkpoint_of_the_same_step(
     same_result(run)
 
 
+@pytest.mark.slow
 def test_damaged_best_weights_are_made_again_from_a_checkpoint_before_them(
     tmp_path: Path, short_config, train, stopping_after, same_result: Callable[[Path], None]
 ) -> None:
@@ -123,6 +125,7 @@ def test_damaged_best_weights_are_made_again_from_a_checkpoint_before_them(
     same_result(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_damaged_best_weights_are_made_again_from_the_end_of_the_stage_before(
     tmp_path: Path, short_config, train, stopping_after, same_result: Callable[[Path], None]
 ) -> None:
@@ -236,6 +239,7 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full_at", ["model", "optimizer"])
 def test_a_full_disk_leaves_the_checkpoint_before_and_the_run_goes_on_from_it(
     stopped_copy: Path, short_config, train, same_result: Callable[[Path], None], full_at: str

@@ -65,6 +65,7 @@ def test_that_another_process_is_gone_is_said_in_words() -> None:
         raise RuntimeError("of our own")
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_base_that_one_trains(
     tmp_path: Path, torchrun: Torchrun, base_file: Callable[..., str], alone: Path, same_learned: Same
 ) -> None:
@@ -77,6 +78,7 @@ def test_two_processes_train_the_base_that_one_trains(
     assert documents[0]["card"]["target_tokens"] == documents[1]["card"]["target_tokens"]
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_pack_that_one_trains(
     tmp_path: Path,
     torchrun: Torchrun,
@@ -89,6 +91,7 @@ def test_two_processes_train_the_pack_that_one_trains(
     same_learned(run, pack_alone)
 
 
+@pytest.mark.slow
 def test_two_processes_add_a_language_and_one_of_them_speaks(
     tmp_path: Path,
     torchrun: Torchrun,
@@ -125,6 +128,7 @@ def test_two_processes_add_a_language_and_one_of_them_speaks(
         same_learned(two / found["side"], one / found["side"])
 
 
+@pytest.mark.slow
 def test_a_run_that_two_were_asked_to_stop_is_finished_by_one(
     tmp_path: Path,
     torchrun: Torchrun,
@@ -143,6 +147,7 @@ def test_a_run_that_two_were_asked_to_stop_is_finished_by_one(
     same_learned(run, alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("victim", "sharded"), [(1, False), (0, False), (0, True)])
 def test_a_killed_worker_ends_the_job_and_one_process_finishes_it(
     victim: int,

@@ -210,6 +210,7 @@ def last_state(run: Path) -> dict[str, Any]:
     return {**json.loads((latest / "state.json").read_text(encoding="utf-8"))["state"], "seconds": 0}
 
 
+@pytest.mark.slow
 def test_killed_after_the_best_was_stored_a_run_goes_on_as_if_it_had_not_been(
     tmp_path: Path, one_stage, train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +231,7 @@ def test_killed_after_the_best_was_stored_a_run_goes_on_as_if_it_had_not_been(
     assert same(weights(again.run / "base"), weights(whole.run / "base"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["loss", "chrf"])
 def test_a_card_names_the_weights_that_are_stored_though_a_validation_comes_out_otherwise_the_second_time(
     tmp_path: Path, one_stage, train, monkeypatch: pytest.MonkeyPatch, metric: str
@@ -313,6 +315,7 @@ def infinite_gradient(model: Any, loss: torch.Tensor) -> torch.Tensor:
     return loss + (model.source_embedding.weight.sum() * 0).sqrt()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("poison", "step", "problem"),
     [(infinite_loss, 7, "a loss of inf"), (infinite_gradient, 10, "weights that are not finite")],
@@ -374,6 +377,7 @@ def test_a_validation_loss_that_is_not_finite_is_never_the_best(
     assert not (config.run / "checkpoints" / "stage1-best").exists()
 
 
+@pytest.mark.slow
 def test_bfloat16_learns_and_keeps_its_weights_in_single_precision(tmp_path: Path, one_stage, train) -> None:
     config = one_stage(tmp_path / "run", "precision=bf16", "stages.0.steps=60", "validation.every=60")
     train(config)

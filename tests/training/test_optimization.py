@@ -48,6 +48,7 @@ def by_the_formula(
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["plain", "large", "for a compiler", "compiled"])
 @pytest.mark.parametrize("tokens_at_once", [5, 1000])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])

@@ -208,6 +208,7 @@ def test_the_warning_is_heard_and_logged(
 # Going on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("side", "recipe", "step"),
     [("target", RECIPE, 3), ("target", RECIPE, 5), ("target", RECIPE, 9), ("source", "embed + enc-adapters-all(4)", 6)],

@@ -46,6 +46,7 @@ def finish(process: subprocess.Popen[bytes], code: int = 0) -> str:
     return said
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_it_ends_with_the_same_bits(
     short_run: tuple[Path, str],
     same_result: Callable[[Path], None],
@@ -66,6 +67,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(
     assert not list((run / "checkpoints").glob(".*")), "a kill left something that the next start did not remove"
 
 
+@pytest.mark.slow
 def test_asked_to_stop_it_saves_itself_and_goes_on_exactly(
     short_run: tuple[Path, str],
     same_result: Callable[[Path], None],
@@ -98,6 +100,7 @@ def test_a_finished_run_given_again_changes_nothing(
     same_result(uninterrupted)
 
 
+@pytest.mark.slow
 def test_the_log_has_each_step_once(uninterrupted: Path, stopped_copy: Path, train, short_config) -> None:
     # A kill can cut a line, and leave steps that come after the last checkpoint.
     with (stopped_copy / "log.jsonl").open("a", encoding="utf-8") as log:

@@ -361,6 +361,7 @@ def test_the_table_shows_change_against_the_base_or_the_start() -> None:
     assert lines[1:] == [["en-fr", "old", "50.00", "40.00", "48.50", "-1.50"], ["en-el", "new", "–", "1.00", "21.00", "+20.00"]]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_ends_with_the_same_bits(
     tmp_path: Path, finished, config, stopping_after, monkeypatch: pytest.MonkeyPatch
 ) -> None:

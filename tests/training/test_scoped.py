@@ -32,6 +32,7 @@ def base(graft_base: Callable[..., Path]) -> Base:
     return Base.load(graft_base())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", CASES)
 def test_other_directions_are_those_of_the_pack_without_them(base: Base, train_graft: Train, tmp_path: Path, side: str) -> None:
     shared, scoped = CASES[side]
@@ -81,6 +82,7 @@ def test_a_last_stage_that_was_stopped_goes_on_exactly(
     assert all(parameter.requires_grad for parameter in again.parameters.values())
 
 
+@pytest.mark.slow
 def test_a_last_stage_that_gains_nothing_is_left_out(base: Base, train_graft: Train, tmp_path: Path) -> None:
     """What it starts from is the first candidate for its best."""
     own_validate, calls = Validator.validate, 0

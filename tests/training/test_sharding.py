@@ -37,6 +37,7 @@ def layers(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if name.startswith(("encoder.", "decoder."))}
 
 
+@pytest.mark.slow
 def test_a_base_sharded_over_two_processes_is_the_one_that_one_process_trains(
     tmp_path: Path, torchrun: Torchrun, base_file: Callable[..., str], alone: Path, same_learned: Same
 ) -> None:
@@ -50,6 +51,7 @@ def test_a_base_sharded_over_two_processes_is_the_one_that_one_process_trains(
     Base.load(run / "base")  # checks the fingerprint
 
 
+@pytest.mark.slow
 def test_a_pack_on_a_sharded_base_is_the_one_that_one_process_trains(
     tmp_path: Path,
     torchrun: Torchrun,
@@ -70,6 +72,7 @@ def test_a_pack_on_a_sharded_base_is_the_one_that_one_process_trains(
     assert held(said) == (everything - shared_out // 2, everything)
 
 
+@pytest.mark.slow
 def test_a_run_begun_by_one_process_goes_on_sharded(
     tmp_path: Path, torchrun: Torchrun, base_file: Callable[..., str], alone: Path, same_learned: Same
 ) -> None:

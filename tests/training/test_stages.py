@@ -77,6 +77,7 @@ def test_without_tensorboard_a_run_says_so_and_goes_on(
     assert (config.run / "base").is_dir()
 
 
+@pytest.mark.slow
 def test_starting_over_keeps_the_earlier_run_aside(stopped_copy: Path, short_config, train, same_result) -> None:
     before = (stopped_copy / "log.jsonl").read_bytes()
     for number in (1, 2):
@@ -205,6 +206,7 @@ def test_mistakes_in_a_later_stage_are_found_before_the_first_begins(tmp_path: P
         one_stage(tmp_path / "run", "stages.0.temperature=-1")
 
 
+@pytest.mark.slow
 def test_a_run_without_padding_learns_too_and_goes_on_exactly(tmp_path: Path, short_config, train) -> None:
     changes = ("stages.0.packed=true", "stages.1.packed=true")
     whole, cut = tmp_path / "whole", tmp_path / "cut"

@@ -197,6 +197,7 @@ def test_the_weights_are_w_plus_alpha_over_r_times_b_a(base: Base, make_pack: Ma
     assert sum(type(module) is UpdatedLinear for module in apart.modules()) == 3 * 6 + 3 * 10
 
 
+@pytest.mark.slow
 def test_folding_changes_no_output_and_keeps_no_update(any_base: Base, make_pack: MakePack, outputs: Look) -> None:
     source = make_pack(any_base, "source", "embed + enc-norm + enc-lora-1,2(3, alpha=6) + parallel-enc-adapters-all(4)")
     target = make_pack(any_base, "target", "embed + dec-last-layer + lora-all(3)", "uk", seed=2)
@@ -214,6 +215,7 @@ def test_folding_changes_no_output_and_keeps_no_update(any_base: Base, make_pack
             assert parameter.untyped_storage().data_ptr() in memory or parameter.data_ptr() in own, name
 
 
+@pytest.mark.slow
 def test_packs_of_other_recipes_go_with_it(base: Base, make_pack: MakePack, outputs: Look) -> None:
     """Also one that tunes the layer whose maps it updates: the update is added to that pack's weights."""
     source = make_pack(base, "source", "embed + enc-lora-all(3)")

@@ -126,6 +126,7 @@ def test_mbart_25_is_refused(tmp_path: Path) -> None:
         foreign_text("mbart", tmp_path, {}, (9, 9))
 
 
+@pytest.mark.slow
 def test_fsmt_has_the_ids_of_transformers(tmp_path: Path) -> None:
     pytest.importorskip("sacremoses")
     tokenizer = made.fsmt(tmp_path / "forth")

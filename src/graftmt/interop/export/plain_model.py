@@ -78,7 +78,7 @@ def plain_model(model: Transformer) -> PlainModel:
     except TypeError as error:
         raise ExportError(
             f"the model has parts of the class {error}, which no other program knows. Give the class a method `folded` or "
-            "`as_layers` that says what it is in usual terms (docs/packs.md), or translate with graftmt."
+            "`as_layers` that says what it is in usual terms (docs/components.md), or translate with graftmt."
         ) from None
 
 

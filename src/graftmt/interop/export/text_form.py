@@ -26,15 +26,6 @@ class TextForm(ABC):
     def file(self, text: Text) -> tuple[str, bytes]:
         """The name and the content of the file that `Text` is made from."""
 
-    has_library_form: ClassVar[bool] = False
-    """Whether its texts have a tokenizer.json, which AutoTokenizer loads."""
-
-    def library_form(
-        self, text: Text, tokens: Sequence[str], mark: str, special: Mapping[str, int], template: Sequence[str]
-    ) -> str:
-        """The tokenizer.json whose ids have these names; `library_tokenizer` says what the rest is."""
-        raise NotImplementedError("asked for only where there is one")
-
     def problem(self, text: Text) -> str:
         """Why a text cannot be used without graftmt; "" where it can."""
         if text.unknown_id is None:
@@ -44,3 +35,13 @@ class TextForm(ABC):
     def source_code(self) -> str:
         """The Python file."""
         return files("graftmt.interop.export.standalone").joinpath(f"{self.module}.py").read_text(encoding="utf-8")
+
+
+class LibraryTextForm(TextForm):
+    """The form of a kind whose texts have a tokenizer.json too, which AutoTokenizer loads."""
+
+    @abstractmethod
+    def library_form(
+        self, text: Text, tokens: Sequence[str], mark: str, special: Mapping[str, int], template: Sequence[str]
+    ) -> str:
+        """The tokenizer.json whose ids have these names; `library_tokenizer` says what the rest is."""

@@ -22,6 +22,7 @@ from graftmt.interop.importing.sources import Found, find_source
 from graftmt.interop.importing.weight_conversion import check_weights, read_parameters, size_of, stored_dtype
 from graftmt.interop.importing.weights import Shape, Weights
 from graftmt.model import ModelConfig, Transformer, load_tensors, parameter_shapes
+from graftmt.places import check_new
 from graftmt.progress import progress
 from graftmt.reading import LARGEST_TEXT, read_limited
 from graftmt.text import BaseText
@@ -56,6 +57,7 @@ class Imported:
 def import_base(options: ImportOptions) -> Imported:
     """Does what the options ask. If it fails, nothing is written."""
     check_base_place(options.output)
+    check_new(options.output)
     found = find_source(options.source, options.revision)
     folder = open_folder(found, options)
     family = family_of(folder, options.family)

@@ -21,6 +21,7 @@ from graftmt.interop.export.target import ExportTarget, Job
 from graftmt.interop.export.target_registry import text_form
 from graftmt.interop.export.text_files import copy_standalone, names_of_rows, requirements, text_problem, write_texts
 from graftmt.interop.export.text_for_import import write_text_for_import
+from graftmt.interop.export.text_form import LibraryTextForm
 from graftmt.model.plain_layers import AttentionPart, PlainLayer
 from graftmt.tensor_files import write_tensors
 from graftmt.text.layout import SIDES
@@ -248,13 +249,13 @@ def _bias(linear: nn.Linear) -> Tensor:
 def _write_tokenizer(job: Job, rows: JointRows, folder: Path) -> bool:
     """tokenizer.json and its configuration; False where the text of a side has no such form."""
     first, codec = job.directions[0], job.composition.codec
-    forms = [text_form(codec.text_of(side).kind) for side in SIDES]
-    if not all(form.has_library_form for form in forms):
+    form, other = (text_form(codec.text_of(side).kind) for side in SIDES)
+    if not isinstance(form, LibraryTextForm) or not isinstance(other, LibraryTextForm):
         return False
     template = [rows.tokens[rows.id_of("source", row)] for row in first.before]
     template += ["$A", *(rows.tokens[rows.id_of("source", row)] for row in first.after)]
     special = {**{name: number for number, name in enumerate(rows.tokens[:4])}, **rows.codes}
-    content = forms[0].library_form(codec.text_of("source"), rows.tokens, rows.mark, special, template)
+    content = form.library_form(codec.text_of("source"), rows.tokens, rows.mark, special, template)
     write_text(folder / "tokenizer.json", content)
     names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), rows.tokens, strict=False))
     write_text(folder / "tokenizer_config.json", tokenizer_config(names, LONGEST))

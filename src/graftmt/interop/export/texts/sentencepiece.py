@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graftmt.interop.export.library_tokenizer import library_tokenizer
-from graftmt.interop.export.text_form import TextForm
+from graftmt.interop.export.text_form import LibraryTextForm
 from graftmt.text import Text
 from graftmt.text.kinds.sentencepiece import FILE, KIND
 
 
-class SentencePieceForm(TextForm):
+class SentencePieceForm(LibraryTextForm):
     kind = KIND
     module = "sentencepiece_text"
     requirements = ("sentencepiece",)
     description = "Plain SentencePiece: its pieces are the tokens."
-    has_library_form = True
 
     def library_form(
         self, text: Text, tokens: Sequence[str], mark: str, special: Mapping[str, int], template: Sequence[str]

@@ -1,0 +1,125 @@
+"""The pages are true and readable: commands and options exist, links and anchors lead somewhere, sentences are short."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from graftmt.cli.app import app
+
+ROOT = Path(__file__).parent.parent
+GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*GUIDES, *sorted((ROOT / "docs" / "results").rglob("*.md"))]
+MOST_WORDS = 40
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def code_blocks(text: str) -> list[str]:
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return [*fenced, *re.findall(r"(?:^ {4}\S.*\n)+", text, flags=re.MULTILINE)]
+
+
+def command_lines(text: str) -> Iterator[list[str]]:
+    """The words of each `graftmt …`, from blocks of code and from within sentences, without pipes and comments."""
+    lines = [line for block in code_blocks(text) for line in re.sub(r"\\\n\s*", " ", block).splitlines()]
+    found = [
+        line[start.end() :] for line in lines if (start := re.search(r"^\s*(?:.*?[|] |torchrun .* -m |\$ )?graftmt ", line))
+    ]
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    found += re.findall(r"`graftmt ([^`]+)`", prose)
+    for line in found:
+        line = re.split(r"\s[<>|&]", f" {line}")[0]
+        line = re.sub(r"\s#.*", "", line)
+        if line.count('"') % 2 == 0 and line.count("'") % 2 == 0:
+            yield shlex.split(line)
+
+
+COMMANDS: Any = get_command(app)
+
+
+def problem_of(words: list[str]) -> str | None:
+    """What a command line has that the program does not."""
+    command = COMMANDS
+    while words[:1] == ["--debug"]:
+        words = words[1:]
+    while words and hasattr(command, "commands") and not words[0].startswith("-"):
+        name, *words = words
+        if name not in command.commands:
+            return None if name == "…" else f"there is no command {name!r}"
+        command = command.commands[name]
+    known = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"}
+    unknown = [word for word in words if re.match(r"--?[a-z]", word) and word.partition("=")[0] not in known]
+    return f"{command.name} has no {', '.join(unknown)}" if unknown else None
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Prose alone: no code, no tables, no headings; code and links within a sentence count as one word each."""
+    text = re.sub(r"^```.*?^```", "\n", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^(?:\||#| {4}\S|!\[).*$", "\n", text, flags=re.MULTILINE)
+    text = re.sub(r"`[^`]+`", "code", re.sub(r"\]\([^)]*\)", "]", text))
+    for paragraph in re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.) ", text):
+        yield from re.split(r"(?<=[.!?])[)*\"]*\s+|\s·\s", paragraph.replace("\n", " "))
+
+
+def anchors(page: Path) -> set[str]:
+    """The ids that headings get: lower case, no punctuation, hyphens for spaces."""
+    text = re.sub(r"^```.*?^```", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE):
+        plain = re.sub(r"\]\([^)]*\)", "", heading).strip().lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found.add(slug if slug not in found else f"{slug}-1")
+    return found
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_commands_and_options_exist(page: Path) -> None:
+    problems = [
+        f"graftmt {' '.join(words)}: {problem}" for words in command_lines(text_of(page)) if (problem := problem_of(words))
+    ]
+    assert not problems, "\n".join(problems)
+
+
+def test_a_wrong_command_line_is_found() -> None:
+    assert problem_of(["add", "el", "-b", "BASE", "--side", "source"]) is None
+    assert problem_of(["experiment", "run", "docs", "--tables=2"]) is None
+    assert problem_of(["ad", "el"]) and problem_of(["add", "--sides=both"]) and problem_of(["prepare", "cleanse"])
+    assert list(command_lines("See `graftmt add el --side x` or\n```\n$ graftmt verify \\\n  -b BASE > out # why\n```\n")) == [
+        ["verify", "-b", "BASE"],
+        ["add", "el", "--side", "x"],
+    ]
+
+
+def test_links_and_anchors_lead_somewhere() -> None:
+    known = {page.resolve(): anchors(page) for page in PAGES}
+    lost = []
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
+            if "://" in link:
+                continue
+            place, _, anchor = link.partition("#")
+            file = (page.parent / place).resolve() if place else page.resolve()
+            if not file.exists() or (anchor and file.suffix == ".md" and anchor not in known[file]):
+                lost.append(f"{page.relative_to(ROOT)}: {link}")
+    assert not lost, "\n".join(lost)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_sentences_are_short(page: Path) -> None:
+    long = [sentence for sentence in sentences(text_of(page)) if len(sentence.split()) > MOST_WORDS]
+    assert not long, "\n".join(long)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_every_page_has_a_title_and_is_linked(page: Path) -> None:
+    assert text_of(page).startswith("# ")
+    assert any(f"({prefix}{page.name}" in text_of(other) for other in GUIDES for prefix in ("", "docs/") if other != page)
