@@ -25,7 +25,7 @@ def augment(options: AugmentOptions, quiet: Quiet = False, as_json: AsJson = Fal
       graftmt add el -b BASE --train el-1k --with all --side source
       graftmt augment el -b BASE --train corpus --spec 20k-bt --teacher M -o X
 
-    More: docs/corpora.md
+    More: docs/more-text.md
     """
     from graftmt.augmentation.augmenting import augment as run
     from graftmt.devices import choose_device
