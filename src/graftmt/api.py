@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from graftmt.adding.add_options import AddOptions
+from graftmt.assessment.evaluate_options import EvaluateOptions
 from graftmt.configuration import from_mapping
-from graftmt.errors import ConfigError, LanguageError
+from graftmt.errors import ConfigError, LanguageError, nearest
 from graftmt.progress import heard_by
 
 if TYPE_CHECKING:
     from graftmt.adding.result import AddResult
+    from graftmt.assessment.assess import Assessment
     from graftmt.base import Base
     from graftmt.data import Corpus, Direction
     from graftmt.packs import Pack, Recipe, Side
@@ -162,21 +165,39 @@ def evaluate(
     """Scores directions such as "en-fr,fr-en" or "multi-parallel", as `graftmt evaluate` does.
 
     Returns {"directions": {"en-fr": {"bleu": …, "chrf": …}, …}, "averages": {…}, …}. Other `options` are the fields of
-    `AssessOptions`: lines, through, tokenize, output, ….
+    `EvaluateOptions`: lines, through, tokenize, batch_tokens, output, ….
     """
-    from graftmt.assessment.assess import AssessOptions, assess
     from graftmt.assessment.score_report import document
-    from graftmt.data import Corpus
-    from graftmt.decoding import SearchOptions, batch_tokens_for
     from graftmt.translator import Translator
 
     if not isinstance(translator, Translator):
         translator = Translator(translator, packs)
-    found = Corpus.open(corpus, split).known_as(translator.languages)
-    search = SearchOptions(beam=beam, batch_tokens=batch_tokens_for(str(translator.base.model.device)))
-    options["pivot"] = pivot_of(translator, options.get("pivot", "en"))
-    chosen = chosen_directions(translator, found, directions, options["pivot"])
-    return document(assess(translator, found, AssessOptions(directions=tuple(chosen), search=search, **options)))
+    device = str(translator.base.model.device)
+    given = {"corpus": Path(corpus), "directions": directions, "split": split, "beam": beam, "device": device, **options}
+    known = {field.name for field in fields(EvaluateOptions)} - {"base", "packs", "dtype", "engine"}
+    if unknown := sorted(set(given) - known):
+        raise ConfigError(f"evaluate has no option {unknown[0]!r}{nearest(unknown[0], known) or '.'}")
+    return document(assess_with(EvaluateOptions(base=Path("base"), **given), translator))
+
+
+def assess_with(options: EvaluateOptions, translator: Translator) -> Assessment:
+    """The directions that these options ask for, translated and scored; `options.device` is chosen already."""
+    from graftmt.assessment.assess import AssessOptions, assess
+    from graftmt.data import Corpus
+    from graftmt.decoding import search_of
+
+    found = Corpus.open(options.corpus, options.split).known_as(translator.languages)
+    pivot = pivot_of(translator, options.pivot)
+    asked = AssessOptions(
+        **{**options.scoring(), "pivot": pivot},
+        directions=tuple(chosen_directions(translator, found, options.directions, pivot)),
+        source_pack=options.source_pack,
+        target_pack=options.target_pack,
+        search=search_of(options),
+    )
+    if options.through is not None:
+        asked = replace(asked, through=translator.code(options.through, "target"))
+    return assess(translator, found, asked)
 
 
 def pivot_of(translator: Translator, name: str) -> str:

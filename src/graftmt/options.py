@@ -26,10 +26,12 @@ class Spelling:
     """Empty: made from the field's name."""
     positional: bool = False
     commas: bool = False
-    """Several values come in one text, with commas between them; otherwise the option is repeated."""
+    """Several values may come in one text, with commas between them, and not by repeating the option alone."""
     group: str = ""
     """The heading that `--help` shows it under."""
     metavar: str | None = None
+    hidden: bool = False
+    """`--help` does not show it."""
     least: float | None = None
     most: float | None = None
 
@@ -48,14 +50,21 @@ def option(
     return dataclasses.field(default=default, metadata={KEY: spelling})
 
 
-def argument(*, default: Any = MISSING, commas: bool = False, metavar: str | None = None) -> Any:
+def argument(*, default: Any = MISSING, commas: bool = False, metavar: str | None = None, hidden: bool = False) -> Any:
     """A field that is a positional argument."""
-    return dataclasses.field(default=default, metadata={KEY: Spelling(positional=True, commas=commas, metavar=metavar)})
+    spelling = Spelling(positional=True, commas=commas, metavar=metavar, hidden=hidden)
+    return dataclasses.field(default=default, metadata={KEY: spelling})
 
 
-def spelling_of(field: dataclasses.Field[Any]) -> Spelling:
+def not_an_option(default: Any) -> Any:
+    """A field that Python alone sets; the command line leaves its default."""
+    return dataclasses.field(default=default, metadata={KEY: None})
+
+
+def spelling_of(field: dataclasses.Field[Any]) -> Spelling | None:
+    """None for what is no option."""
     found = field.metadata.get(KEY, Spelling())
-    assert isinstance(found, Spelling)
+    assert found is None or isinstance(found, Spelling)
     return found
 
 
@@ -78,3 +87,8 @@ def field_docs(kind: type) -> dict[str, str]:
 def _text_of(statement: ast.stmt) -> str | None:
     value = statement.value if isinstance(statement, ast.Expr) else None
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+
+
+def items(*texts: str) -> list[str]:
+    """What stands between the commas of one text or several."""
+    return [item.strip() for text in texts for item in text.split(",") if item.strip()]

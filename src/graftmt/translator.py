@@ -94,11 +94,13 @@ class Translator:
 
     def with_packs(self, packs: Mapping[str, Pack]) -> Translator:
         """Another translator on the same resident base, with these packs; compositions of packs that both have are shared."""
-        other = Translator(self.base, packs, fold=self.fold)
+        other = Translator(self.base, packs, fold=self.fold, engine=self.engine)
         kept = {None, *(name for name, pack in other.packs.items() if self.packs.get(name) is pack)}
         with self._lock:
             known = self._compositions.items()
             other._compositions = {key: model for key, model in known if {key[0], key[1]} <= kept}  # names, and whether whole
+            shared = set(map(id, other._compositions.values()))
+            other._searchers = {key: searcher for key, searcher in self._searchers.items() if key in shared}
         return other
 
     @property

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from graftmt.augmentation import AugmentOptions, Engine, augment, augment_training
 from graftmt.augmentation import augmenting as run_module
 from graftmt.augmentation.assembly import DROPPED
+from graftmt.augmentation.augment_options import AugmentOptions
+from graftmt.augmentation.augmenting import augment, augment_training
 from graftmt.augmentation.chunks import Translated
 from graftmt.base import Base
 from graftmt.data import Corpus
@@ -291,7 +292,7 @@ def test_a_thousand_demo_lines_killed_again_and_again_here_and_on_ray(
     on_ray = tmp_path / "ray"
     ray_arguments = [*arguments, "--engine", "ray", "--workers", "2", "-o", str(on_ray)]
     assert run_and_kill(start_graftmt, ray_arguments, on_ray.with_name("ray.work"), chance, 1.0)
-    again = quietly(replace(options, output=on_ray, engine=Engine(name="ray", workers=2)))
+    again = quietly(replace(options, output=on_ray, engine="ray", workers=2))
     assert 0 < again.translated < 4000
     assert contents(on_ray) == expected
     assert {path.name for path in tmp_path.iterdir()} == {"whole", "killed", "ray"}

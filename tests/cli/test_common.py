@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.cli.common import items, json_text, numbers, parse_packs, tell
+from graftmt.cli.common import json_text, numbers, tell
 from graftmt.errors import ConfigError, GraftError, printable
+from graftmt.options import items
 from graftmt.packs import load_pack, save_pack
+from graftmt.packs.named_packs import parse_packs
 from graftmt.translator import Translator
 
 

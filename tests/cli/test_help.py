@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -15,6 +17,8 @@ from graftmt.cli.app import app
 from graftmt.cli.declared import takes
 from graftmt.cli.help import set_help
 from graftmt.options import argument, field_docs, option
+
+ROOT = Path(__file__).parents[2]
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -31,6 +35,8 @@ def test_help_fits_a_terminal_and_explains_every_option(path: tuple[str, ...]) -
     assert result.exit_code == 0
     lines = result.output.splitlines()
     assert max(map(len, lines)) <= 80
+    for page in re.findall(r"docs/[a-z-]+\.md", result.output):
+        assert (ROOT / page).is_file(), page
     found: Any = get_command(app)
     for name in path:
         found = found.commands[name]

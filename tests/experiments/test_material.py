@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.augmentation import AugmentOptions, Spec
+from graftmt.augmentation.augment_options import AugmentOptions
 from graftmt.augmentation.back_translation import BackTranslator
+from graftmt.augmentation.line_choice import Spec
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.experiments.job_locks import JobLocks

@@ -13,7 +13,7 @@ from graftmt.errors import ConfigError, LanguageError
 from graftmt.model.embeddings import ExtendedEmbedding
 from graftmt.packs import Pack, compose
 from graftmt.packs.alignment import translation_table, translations_of
-from graftmt.packs.initialisation import initialise
+from graftmt.packs.initialisation import OTHER_CASE, initialise
 from graftmt.text import Layout, code_symbol, pieces_of
 
 KINDS = ("characters", "ours")
@@ -100,6 +100,24 @@ def test_a_piece_that_is_called_as_a_symbol_is_not_that_symbol(characters: Any, 
         "<unused>": "random",
         "<pad>": "padding",
     }
+
+
+def test_a_piece_of_another_case_is_the_one_with_the_fewest_capitals(characters: Any) -> None:
+    base = characters.CharacterText(("▁BERLIN", "▁Berlin", "▁London", "▁london", "<U>", "<0xCE>"), (), Layout())
+    weight = torch.randn(len(base), 8)
+    rows = {symbol: row for row, symbol in enumerate(base.symbols)}
+    text = characters.CharacterText(("▁berlin", "▁london", "<u>", "<U>", "<0xce>", "▁LONDON"), (), Layout())
+    made = initialise(text, base, weight, method="overlap", seed=1)
+    rules = {text.symbols[row]: (made.rules[row], made.base_rows.get(row)) for row in text.piece_rows}
+    assert rules == {
+        "▁berlin": (OTHER_CASE, rows["▁Berlin"]),
+        "▁london": ("overlap", rows["▁london"]),
+        "▁LONDON": (OTHER_CASE, rows["▁london"]),
+        "<u>": ("random", None),  # <U> says how a piece is written, and the other is a byte
+        "<0xce>": ("random", None),
+        "<U>": ("overlap", rows["<U>"]),
+    }
+    assert torch.equal(made.weight[text.piece_rows[0]], weight[rows["▁Berlin"]])
 
 
 @pytest.mark.parametrize(("arrangement", "learned"), [("marian", True), ("nllb-legacy", False)])

@@ -116,10 +116,10 @@ class Slow:
         self.real = engine.translate_encoded
         monkeypatch.setattr(engine, "translate_encoded", self)
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, **more: Any) -> Any:
         self.begun.set()
         assert self.go.wait(30)
-        return self.real(*arguments)
+        return self.real(*arguments, **more)
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_back(offline: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,10 +186,10 @@ def test_one_bad_line_of_a_batch_fails_alone(offline: Translator, monkeypatch: p
 
     real = module.translate_encoded
 
-    def fails(model: Any, wanted: Any, encoded: Any, options: Any) -> Any:
+    def fails(model: Any, wanted: Any, encoded: Any, options: Any, **more: Any) -> Any:
         if any(request.line == "Monday" for request in wanted):
             raise RuntimeError("no memory for this one")
-        return real(model, wanted, encoded, options)
+        return real(model, wanted, encoded, options, **more)
 
     monkeypatch.setattr(module, "translate_encoded", fails)
     engine = Engine(EngineOptions(wait=0.2))

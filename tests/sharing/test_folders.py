@@ -14,8 +14,9 @@ from graftmt.base import Base
 from graftmt.errors import CheckpointError, GraftError
 from graftmt.packs import load_pack
 from graftmt.places import PlaceError
-from graftmt.sharing import PushOptions, open_store, push
 from graftmt.sharing.index import INDEX
+from graftmt.sharing.pushing import PushOptions, push
+from graftmt.sharing.stores import open_store
 from graftmt.sharing.stores.folder import write_index
 from sharing.web_server import WebFolder
 

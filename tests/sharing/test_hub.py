@@ -15,8 +15,11 @@ from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.packs import load_pack, save_pack
 from graftmt.progress import heard_by
-from graftmt.sharing import PullOptions, PullResult, PushOptions, PushResult, open_store, pull, push
 from graftmt.sharing.connections import Refused, SharingError
+from graftmt.sharing.pull_options import PullOptions
+from graftmt.sharing.pulling import PullResult, pull
+from graftmt.sharing.pushing import PushOptions, PushResult, push
+from graftmt.sharing.stores import open_store
 from graftmt.sharing.stores.folder import write_index
 from sharing.hub_server import LARGE, Hub
 from sharing.web_server import serve

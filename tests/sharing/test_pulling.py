@@ -17,10 +17,12 @@ import pytest
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, GraftError
 from graftmt.packs import load_pack
-from graftmt.sharing import PullOptions, PullResult, connections, pull, transfer
+from graftmt.sharing import connections, transfer
 from graftmt.sharing.connections import Patience, Refused, SharingError
 from graftmt.sharing.index import INDEX, index_document, make_listing, parse_index
 from graftmt.sharing.offers import Offer
+from graftmt.sharing.pull_options import PullOptions
+from graftmt.sharing.pulling import PullResult, pull
 from graftmt.sharing.stores.folder import write_index
 from graftmt.sharing.stores.web import WebStore
 from sharing.web_server import Handler, WebFolder
@@ -204,7 +206,7 @@ def test_limits_bases_and_places_are_checked_first(web: WebFolder, here: Path, g
     (here / "taken").mkdir()
     (here / "taken" / "letter.txt").write_text("keep me")
     refused: list[dict[str, Any]] = [
-        {"limit": 1000},
+        {"max_size": "1000"},
         {"base": other},
         {"output": here / "taken"},
         {"output": web.folder / "base" / "inside"},

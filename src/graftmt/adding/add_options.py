@@ -28,7 +28,7 @@ class AddOptions:
 
     languages: tuple[str, ...] = argument(commas=True, metavar="LANG")
     """The new language, such as el; several in one pack: el,uk"""
-    overrides: tuple[str, ...] = argument(default=(), metavar="[KEY=VALUE]...")
+    overrides: tuple[str, ...] = argument(default=(), metavar="KEY=VALUE...")
     """Changes to the training, such as stages.0.dropout=0.3"""
 
     base: Path = option("--base", "-b", group=_PACK, metavar="PATH")

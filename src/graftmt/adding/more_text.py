@@ -10,10 +10,12 @@ from graftmt.adding.estimate import duration
 from graftmt.adding.examination import Examination
 from graftmt.adding.pack_text import AddCorpus
 from graftmt.adding.plan import AddPlan
-from graftmt.augmentation import AugmentOptions, Plan, Spec, Teacher, augment_training, make_plan
-from graftmt.augmentation.augmenting import choose_languages
-from graftmt.augmentation.back_translation import BackTranslator, search_options
+from graftmt.augmentation.asked_text import choose_languages
+from graftmt.augmentation.augment_options import AugmentOptions
+from graftmt.augmentation.augmenting import augment_training
+from graftmt.augmentation.back_translation import BackTranslator, Teacher, search_options
 from graftmt.augmentation.chunks import Chunk
+from graftmt.augmentation.line_choice import Plan, Spec, make_plan
 from graftmt.errors import ConfigError
 from graftmt.files import read_json
 
@@ -128,6 +130,7 @@ def _languages(add: AddPlan) -> tuple[str, tuple[str, ...]]:
     asked = AugmentOptions(
         new=options.languages,
         base=options.base,
+        train=(),
         spec=add.augment,
         output=add.folder / "augmented",
         pivot=_pivot(corpus),

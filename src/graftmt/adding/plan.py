@@ -10,7 +10,7 @@ from typing import Any
 from graftmt.adding.add_options import AddOptions
 from graftmt.adding.defaults import FEWEST_LINES, default_recipe, most_lines, pairs_for_a_line
 from graftmt.adding.pack_text import AddCorpus, Check, open_add_corpus
-from graftmt.augmentation import Spec
+from graftmt.augmentation.line_choice import Spec
 from graftmt.base import Base
 from graftmt.decoding import SearchOptions
 from graftmt.devices import choose_device

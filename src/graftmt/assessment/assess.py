@@ -7,19 +7,19 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import sacrebleu
 
 from graftmt.assessment.direction_lines import DirectionLines, check_directions, direction_lines, translate_directions
+from graftmt.assessment.evaluate_options import ScoringOptions
 from graftmt.assessment.evaluation_folder import EvaluationFolder, digest
 from graftmt.assessment.off_target import Judge, OffTarget, floors
 from graftmt.assessment.scoring_pool import Scored, Scorer, ScoringJob, scorer
 from graftmt.data import Corpus, Direction
 from graftmt.data.corpus import segmented
 from graftmt.decoding import SearchOptions
-from graftmt.errors import ConfigError, LanguageError, nearest
+from graftmt.errors import LanguageError, nearest
 from graftmt.evaluation import Scores, joined
 from graftmt.evaluation.metrics import bleu_metric, default_tokenizer
 from graftmt.files import exclusive
@@ -33,32 +33,13 @@ CHARACTERS_A_TOKEN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class AssessOptions:
-    """What `graftmt evaluate` can be asked for."""
+class AssessOptions(ScoringOptions):
+    """What is scored for a model that is loaded, in directions that are known."""
 
     directions: tuple[Direction, ...]
-    lines: int | None = None
-    through: str | None = None
     source_pack: str | None = None
     target_pack: str | None = None
     search: SearchOptions = field(default_factory=SearchOptions)
-    tokenize: str | None = None
-    """BLEU's tokeniser; by target language unless given."""
-    pivot: str = "en"
-    new: tuple[str, ...] | None = None
-    """The new languages X of the averages; those of the packs unless given."""
-    desegment: bool | None = None
-    """Spaces between Chinese characters are taken out before scoring; unless given, where corpus.json says they were put in."""
-    off_target: bool = True
-    output: Path | None = None
-    fresh: bool = False
-
-    def __post_init__(self) -> None:
-        if self.fresh and self.output is None:
-            raise ConfigError(
-                "--fresh starts over in the folder of an evaluation, and none was named: without one nothing is kept. Name it "
-                "(-o), or leave --fresh out."
-            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graftmt.augmentation.asked_text import choose_languages, open_splits
 from graftmt.augmentation.assembly import DROPPED, Outputs, write_augmented
 from graftmt.augmentation.augment_options import AugmentOptions
 from graftmt.augmentation.back_translation import (
@@ -20,20 +21,18 @@ from graftmt.augmentation.back_translation import (
     search_options,
 )
 from graftmt.augmentation.chunks import Work, differences
-from graftmt.augmentation.engines import LOCAL, Engine
 from graftmt.augmentation.line_choice import Plan, Spec, make_plan
 from graftmt.base import Base, read_base_document
 from graftmt.data import Corpus
-from graftmt.data.corpus import check_equal_lengths, find_files
-from graftmt.data.training_text import in_order, open_split
 from graftmt.devices import choose_device
-from graftmt.errors import DataError, GraftError, LanguageError, nearest
+from graftmt.engines import Engine as SearchEngine
+from graftmt.errors import DataError, GraftError
 from graftmt.files import exclusive, read_json, remove_left
+from graftmt.packs.named_packs import parse_packs
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable
 from graftmt.progress import pace, progress, say
 from graftmt.reading import open_regular
-from graftmt.text.aliases import english_in
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
 
@@ -67,9 +66,14 @@ class AugmentResult:
 
 
 def augment(
-    options: AugmentOptions, *, splits: Mapping[str, Corpus] | None = None, resident: Base | None = None
+    options: AugmentOptions,
+    *,
+    splits: Mapping[str, Corpus] | None = None,
+    resident: Base | None = None,
+    search: SearchEngine | None = None,
 ) -> AugmentResult:
-    """Makes the corpus folder, or goes on making it. `splits`: text that is open already; `resident`: the teacher's base."""
+    """Makes the corpus folder, or resumes making it. `splits`: text that is open already; `resident`: the teacher's base;
+    `search`: what `translate_with` names, if that is not graftmt itself."""
     started = time.monotonic()
     spec = Spec.parse(options.spec, options.new)
     base_languages = tuple(read_base_document(options.base)["languages"])
@@ -78,10 +82,10 @@ def augment(
     pivot, languages = choose_languages(options, splits["train"], base_languages)
     teacher = Teacher(
         base=options.teacher or options.base,
-        packs=options.packs,
+        packs=parse_packs(options.packs),
         device=options.device,
         dtype=options.dtype,
-        search=options.search,
+        search=search,
     )
     if spec.back_translated:
         teacher.check(pivot, languages)
@@ -108,23 +112,32 @@ def augment(
                     named=options.languages is not None,
                     seed=options.seed,
                 )
-                for note in plan.notes:
-                    say(f"note: {note}")
-                result = AugmentResult(options.output, {}, notes=plan.notes)
-                if spec.back_translated:
-                    result.translated = translate_plan(plan, splits["train"], teacher, work, options, resident)
-                result.report = write_augmented(
-                    options.output,
-                    plan,
-                    splits,
-                    Outputs(plan, work, options.chunk_lines, options.keep_copies, options.keep_duplicates),
-                    facts,
-                )
+                result = carry_out(plan, splits, teacher, work, options, facts, resident)
             work.remove()
         finally:
             if options.work.is_dir() and {path.name for path in options.work.iterdir()} <= {".lock", "work.json"}:
                 work.remove()  # nothing was done
     result.seconds = time.monotonic() - started
+    return result
+
+
+def carry_out(
+    plan: Plan,
+    splits: Mapping[str, Corpus],
+    teacher: Teacher,
+    work: Work,
+    options: AugmentOptions,
+    facts: Mapping[str, Any],
+    resident: Base | None,
+) -> AugmentResult:
+    """What was planned: lines translated, where they are to be, and the corpus written."""
+    for note in plan.notes:
+        say(f"note: {note}")
+    result = AugmentResult(options.output, {}, notes=plan.notes)
+    if Spec.parse(options.spec, options.new).back_translated:
+        result.translated = translate_plan(plan, splits["train"], teacher, work, options, resident)
+    outputs = Outputs(plan, work, options.chunk_lines, options.keep_copies, options.keep_duplicates)
+    result.report = write_augmented(options.output, plan, splits, outputs, facts)
     return result
 
 
@@ -142,7 +155,6 @@ def augment_training(
     seed: int = 1,
     device: str = "auto",
     dtype: str = "fp32",
-    engine: Engine = LOCAL,
     minutes: float | None = None,
     fresh: bool = False,
 ) -> Corpus:
@@ -153,6 +165,7 @@ def augment_training(
     options = AugmentOptions(
         new=tuple(new),
         base=base,
+        train=(),
         spec=spec,
         output=folder,
         pivot=pivot,
@@ -161,7 +174,6 @@ def augment_training(
         seed=seed,
         device=device,
         dtype=dtype,
-        engine=engine,
         minutes=minutes,
         fresh=fresh,
     )
@@ -172,49 +184,6 @@ def augment_training(
     return Corpus(
         folder, "train", {name: made.files[name] for name in (*train.languages, *made.languages) if name in made.files}
     )
-
-
-def open_splits(train: Sequence[str], new: Sequence[str], known: Sequence[str]) -> dict[str, Corpus]:
-    """A folder's splits in the languages known here, or the training text alone where it comes as files."""
-    splits = {"train": open_split(train, "train", known, new)}
-    folder = Path(train[0]).expanduser()
-    if folder.is_dir():
-        for split in ("valid", "test"):
-            corpus = in_order(Corpus(folder, split, find_files(folder, split)), known)
-            if corpus.files:
-                # Now, and not when the translations are there and all is written.
-                check_equal_lengths({name: sum(1 for _ in corpus.lines(name)) for name in corpus.languages}, corpus)
-                splits[split] = corpus
-    return splits
-
-
-def choose_languages(options: AugmentOptions, train: Corpus, base_languages: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The pivot, and the languages to pair the new ones with beside it."""
-    for language in options.new:
-        if language in base_languages:
-            raise LanguageError(f"{language} is already one of the base's languages ({', '.join(base_languages)}).")
-    partners = [language for language in train.languages if language in base_languages]
-    pivot = options.pivot or english_in(partners) or (partners[0] if len(partners) == 1 else "")
-    if not pivot:
-        raise LanguageError(
-            f"the text in {train.folder} has {', '.join(partners) or 'none'} of the base's languages; say with --pivot which "
-            f"one {', '.join(options.new)} is paired with and can be translated from."
-        )
-    if pivot not in partners:
-        raise LanguageError(
-            f"--pivot: {pivot!r} is not among the base's languages in {train.folder}{nearest(pivot, partners) or '.'} Those "
-            f"are: {', '.join(partners) or 'none'}."
-        )
-    if options.languages is None:
-        return pivot, tuple(language for language in base_languages if language != pivot)
-    for language in options.languages:
-        if language not in base_languages or language == pivot:
-            others = [name for name in base_languages if name != pivot]
-            why = "is the pivot, which is there anyway" if language == pivot else "is not one of the base's languages"
-            raise LanguageError(
-                f"--languages: {language!r} {why}{nearest(language, others) or '.'} Choose among: {', '.join(others)}."
-            )
-    return pivot, tuple(dict.fromkeys(options.languages))
 
 
 def describe_work(
@@ -300,7 +269,7 @@ def translate_plan(
     """All that is chosen and not translated yet; returns how many lines this process translated. Stopped, all is saved."""
     total = sum(int(lines.sum()) for lines in plan.chosen.values())
     # On Ray's machines the device is theirs to find.
-    device = choose_device(options.device) if options.engine.name == "local" else options.device
+    device = choose_device(options.device) if options.engine == "local" else options.device
     search = search_options(device, beam=options.beam, batch_tokens=options.batch_tokens)
     translate = BackTranslator(teacher, plan.pivot, search, resident)
     reused, translated, began = 0, 0, time.monotonic()
@@ -329,9 +298,9 @@ def translate_plan(
             if lines:
                 bar.message(f"{lines:,} lines were translated before")
 
-        together = lines_together(device, options.engine)
+        together = lines_together(device, options.cluster)
         chunks = missing_chunks(plan, train, work, options.chunk_lines, hear_reused, together=together)
-        back_translate(chunks, translate, work, options.engine, hear)
+        back_translate(chunks, translate, work, options.cluster, hear)
     assert reused + translated == total
     return translated
 

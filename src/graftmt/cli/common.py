@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graftmt.errors import UNPRINTABLE, ConfigError, printable
+from graftmt.options import items
 from graftmt.progress import announce, silence
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from graftmt.prepare.source import Source
+    from graftmt.translation_options import ModelOptions
+    from graftmt.translator import Translator
 
 
 def finite(value: float | None) -> float | None:
@@ -29,58 +31,20 @@ def finite(value: float | None) -> float | None:
     return value
 
 
-BaseFolder = Annotated[Path, typer.Option("--base", "-b", help="Folder of the base, such as runs/demo/base.")]
-Beam = Annotated[
-    int, typer.Option("--beam", help="Hypotheses kept at each step; 1 is greedy search, quicker and a little worse.")
-]
-LengthPenalty = Annotated[
-    float,
-    typer.Option(
-        "--length-penalty", callback=finite, help="Scores are divided by length^penalty: above 1 favours longer output."
-    ),
-]
-MaxLength = Annotated[int, typer.Option("--max-length", help="At most so many tokens come out for a line.")]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, or auto: a GPU where there is one.")]
-Precision = Annotated[
-    str,
-    typer.Option(
-        "--dtype", help="fp32, bf16 or fp16: the precision in which the model runs. On a CPU int8 too: large models run faster."
-    ),
-]
-SearchEngine = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        help="native, or ctranslate2: faster on a CPU for much text (exports each model once into the cache; fp32 or int8).",
-    ),
-]
-BatchTokens = Annotated[
-    int, typer.Option("--batch-tokens", min=0, help="Source tokens × beam at once; less where memory runs out. 0: chosen here.")
-]
-SourcePack = Annotated[
-    str | None, typer.Option("--source-pack", help="Which pack reads the input, where several could (NAME of --packs).")
-]
-TargetPack = Annotated[
-    str | None, typer.Option("--target-pack", help="Which pack writes the output, where several could (NAME of --packs).")
-]
+BaseFolder = Annotated[Path, typer.Option("--base", "-b", help="Folder of the base")]
+Beam = Annotated[int, typer.Option("--beam", help="Hypotheses kept; 1: greedy, faster")]
+Device = Annotated[str, typer.Option("--device", metavar="NAME", help="cpu, cuda, cuda:1 or auto")]
+Precision = Annotated[str, typer.Option("--dtype", metavar="TYPE", help="fp32, bf16 or fp16; on a CPU also int8")]
+SearchEngine = Annotated[str, typer.Option("--engine", metavar="NAME", help="native or ctranslate2 (faster on a CPU)")]
+BatchTokens = Annotated[int, typer.Option("--batch-tokens", min=0, help="Source tokens × beam at once (default: by device)")]
 Packs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--packs",
-        "-p",
-        help="Language packs, folders or .graftpack files; several with commas or by repeating. NAME=PATH gives one a name.",
-    ),
+    list[str] | None, typer.Option("--packs", "-p", metavar="PACKS", help="Packs, with commas; NAME=PATH names one")
 ]
 Tokenize = Annotated[
     str | None,
-    typer.Option(
-        "--tokenize",
-        help="BLEU's tokeniser: 13a, intl, zh, ja-mecab, ko-mecab, char; none for text that is tokenised already, as TED is; "
-        "spm:PATH for spBLEU with a SentencePiece model, such as that of FLORES. Unless given: zh for Chinese, ja-mecab for "
-        "Japanese (char where MeCab is not installed), 13a for the rest.",
-    ),
+    typer.Option("--tokenize", metavar="NAME", help="BLEU's tokeniser (default: by language)"),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
 
 
 def silenced(context: typer.Context, quiet: bool) -> bool:
@@ -90,25 +54,13 @@ def silenced(context: typer.Context, quiet: bool) -> bool:
     return quiet
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=silenced, help="No progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=silenced, help="No progress messages")]
 Minutes = Annotated[
     float | None,
-    typer.Option(
-        "--minutes",
-        min=0,
-        callback=finite,
-        help="Stop cleanly after so many minutes, with exit code 0; the same command goes on from there.",
-    ),
+    typer.Option("--minutes", metavar="N", min=0, callback=finite, help="Stop cleanly after N minutes; rerun to resume"),
 ]
-FreshRun = Annotated[bool, typer.Option("--fresh", help="Start over; an earlier run in the same folder is moved aside.")]
-PrintConfig = Annotated[
-    bool, typer.Option("--dry-run", help="Check the configuration and which files are there, and print it; train nothing.")
-]
-
-
-def items(*texts: str) -> list[str]:
-    """What stands between the commas of one text or several."""
-    return [item.strip() for text in texts for item in text.split(",") if item.strip()]
+FreshRun = Annotated[bool, typer.Option("--fresh", help="Start over; an earlier run is moved aside")]
+PrintConfig = Annotated[bool, typer.Option("--dry-run", help="Check and print the configuration; train nothing")]
 
 
 def numbers(text: str, option: str) -> list[int]:
@@ -119,58 +71,13 @@ def numbers(text: str, option: str) -> list[int]:
     return list(map(int, found))
 
 
-def parse_packs(values: list[str] | None) -> dict[str, Path] | list[Path]:
-    """What --packs means: paths, or names with paths where any has a name."""
-    given = items(*(values or ()))
-    if not any("=" in item and not Path(item).exists() for item in given):
-        paths = [Path(item) for item in given]
-        _check_no_folder_of_packs(paths)
-        return paths
-    named: dict[str, Path] = {}
-    for item in given:
-        name, equals, path = item.partition("=")
-        has_name = bool(equals) and not Path(item).exists()
-        path = path if has_name else item
-        if path:
-            _check_no_folder_of_packs([Path(path)])
-            name = name if has_name else _own_name(Path(path))
-        if not path or name in named:
-            problem = "has no path" if not path else f"is the second pack with the name {name!r}"
-            raise ConfigError(f"--packs: {item!r} {problem}; write NAME=PATH, each name once.")
-        named[name] = Path(path)
-    return named
+def open_translator(options: ModelOptions) -> Translator:
+    """Base and packs as they were named, run by the engine that was named; `options.device` is chosen already."""
+    from graftmt.interop.engines import open_translator
+    from graftmt.packs.named_packs import parse_packs
 
-
-def _own_name(pack: Path) -> str:
-    """What a translator calls a pack that is given no name: el-source, by languages and side."""
-    from graftmt.packs import read_pack_document
-
-    document = read_pack_document(pack)
-    return f"{'+'.join(document['languages'])}-{document['side']}"
-
-
-def _check_no_folder_of_packs(paths: Iterable[Path]) -> None:
-    """Packs are named one by one: of those in a folder, several may be for the same language, or for another base."""
-    for folder in paths:
-        inside = _packs_in(folder) if folder.is_dir() else []
-        if not inside or inside == [Path("pack")]:  # the folder of a run, whose pack the reader of packs will name
-            continue
-        count, them = (f"{len(inside)} packs", "them") if len(inside) > 1 else ("1 pack", "it")
-        raise ConfigError(
-            f"--packs: {folder} is no pack; it holds {count}: {', '.join(map(str, inside))}. "
-            f"Name {them}: -p {','.join(str(folder / one) for one in inside[:2])}"
-        )
-
-
-def _packs_in(folder: Path) -> list[Path]:
-    """The packs, archives and packs of runs in a folder that is no pack itself."""
-    from graftmt.packs.archive import ARCHIVE, DOCUMENT, TENSORS
-
-    if (folder / DOCUMENT).exists() or (folder / TENSORS).exists():  # a pack, or what is left of one
-        return []
-    places = [one for child in folder.iterdir() for one in (child, child / "pack")]
-    found = [one for one in places if (one / DOCUMENT).is_file() or (one.suffix == ARCHIVE and one.is_file())]
-    return sorted(one.relative_to(folder) for one in found)
+    packs = parse_packs(options.packs)
+    return open_translator(options.engine, options.base, packs, device=options.device, dtype=options.dtype)
 
 
 def plain(text: object) -> Text:
@@ -210,21 +117,6 @@ def stoppable(*, as_json: bool = False, made: str | None = None) -> Iterator[Non
                 nothing = {} if made is None else {made: None}
                 print(json_text({"stopped": stop.reason, **nothing, **stop.standing}))
         raise typer.Exit(stop.exit_code) from None
-
-
-def counted(source: Source, name: str) -> Source:
-    """The same lines, with their number on standard error while they are written."""
-    from graftmt.prepare.source import Line, Source
-    from graftmt.progress import progress
-
-    def read() -> Iterator[Line]:
-        with progress(f"{name}: lines written", 0) as bar:
-            for number, line in enumerate(source, 1):
-                yield line
-                if number % 1000 == 0:
-                    bar.update(number)
-
-    return Source(source.name, source.languages, read)
 
 
 def show_samples(console: Console, samples: list[dict[str, str]]) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, Packs, Quiet, items, json_text, parse_packs, tell
+from graftmt.cli.common import AsJson, BaseFolder, Packs, Quiet, json_text, tell
+from graftmt.options import items
 
 
 def export(
@@ -47,6 +48,7 @@ def export(
     """
     from graftmt.data import Direction
     from graftmt.interop.export.exporting import export as write
+    from graftmt.packs.named_packs import parse_packs
     from graftmt.translator import Translator
 
     translator = Translator(base, parse_packs(packs))

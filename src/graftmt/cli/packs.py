@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from graftmt.cli.common import AsJson, finite, json_text, plain, tell
-from graftmt.cli.pull import SOURCE_HELP
 
 if TYPE_CHECKING:
-    from graftmt.sharing import Offer
     from graftmt.sharing.index import Listing
+    from graftmt.sharing.offers import Offer
 
 app = typer.Typer(
     help="What bases and packs a place offers, and the index of a folder that is given out.",
@@ -23,7 +22,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_packs(
-    source: Annotated[str, typer.Argument(help=SOURCE_HELP)],
+    source: Annotated[str, typer.Argument(help="hf:OWNER/NAME[@REVISION], a web folder or a folder")],
     language: Annotated[str | None, typer.Option("--language", "-l", help="Only those that have this language.")] = None,
     side: Annotated[Literal["source", "target"] | None, typer.Option("--side", help="Only packs for this side.")] = None,
     base: Annotated[
@@ -47,7 +46,7 @@ def list_packs(
 
     Example: graftmt packs list hf:OWNER/greek-packs --json
     """
-    from graftmt.sharing import open_store
+    from graftmt.sharing.stores import open_store
 
     listing = open_store(source, revision).listing()
     wanted = fingerprint_of(base) if base is not None else None

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted, items, json_text, tell
+from graftmt.cli.common import AsJson, Quiet, json_text, tell
+from graftmt.options import items
 
 
 def join(
@@ -42,6 +43,8 @@ def join(
     from graftmt.prepare.joining import open_part
 
     chosen = items(languages)
+    from graftmt.prepare.source import counted
+
     made = join_parts(
         [open_part(source, chosen) for source in sources], output, keep_duplicates=keep_duplicates, progress=counted
     )

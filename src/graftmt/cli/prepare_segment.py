@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, counted, items, json_text, tell
+from graftmt.cli.common import AsJson, Quiet, json_text, tell
+from graftmt.options import items
 
 
 def segment(
@@ -31,7 +32,7 @@ def segment(
     from graftmt.errors import DataError, LanguageError, nearest
     from graftmt.prepare import segmentation
     from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
-    from graftmt.prepare.source import write_corpus
+    from graftmt.prepare.source import counted, write_corpus
 
     found = list(open_splits(corpus).values())
     spoken = sorted({language for split in found for language in split.languages})

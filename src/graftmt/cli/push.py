@@ -41,8 +41,8 @@ def push(
 
     Example: graftmt push packs/el-source public/packs
     """
-    from graftmt.sharing import PushOptions
-    from graftmt.sharing import push as run
+    from graftmt.sharing.pushing import PushOptions
+    from graftmt.sharing.pushing import push as run
 
     result = run(
         PushOptions(

@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from graftmt.cli.common import AsJson, FreshRun, Minutes, PrintConfig, Quiet, stoppable, tell
+from graftmt.cli.common import AsJson, Quiet, stoppable, tell
+from graftmt.cli.declared import takes
+from graftmt.run_options import RunOptions
 
 
-def train(
-    config: Annotated[Path, typer.Argument(help="YAML file of the run; see docs/training.md and configs/.")],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="Changes to it: run=runs/x seed=2 stages.0.steps=500 model.size=tiny")
-    ] = None,
-    minutes: Minutes = None,
-    fresh: FreshRun = False,
-    dry_run: PrintConfig = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Train a base: a multilingual Transformer and its vocabulary, from a folder of line-aligned text.
+@takes(RunOptions)
+def train(options: RunOptions, quiet: Quiet = False, as_json: AsJson = False) -> None:
+    """Train a base, a multilingual Transformer and its vocabulary, from a
+    folder of line-aligned text. The run's folder gets its configuration,
+    log, TensorBoard curves, checkpoints and, at the end, base/. Rerun the
+    command to resume.
 
-    The run's folder gets config.yaml, log.jsonl, TensorBoard curves, checkpoints and, at the end, base/. A run that was stopped
-    or killed at any point goes on exactly where its last checkpoint was when the same command is given again.
+    Examples:
+      graftmt train configs/docs-base.yaml data.corpus=corpus run=runs/docs
+      graftmt train configs/docs-base.yaml model.size=tiny --dry-run
 
-    Example: graftmt train configs/docs-base.yaml data.corpus=corpus run=runs/docs --minutes 8
+    More: docs/training.md
     """
-    from graftmt.configuration import apply_overrides, from_mapping, load_yaml, to_yaml
+    from graftmt.configuration import from_mapping, to_yaml
     from graftmt.training import TrainConfig, train_base
     from graftmt.training.bases import check_files
     from graftmt.training.distribution import is_first_process
 
-    resolved = from_mapping(TrainConfig, apply_overrides(load_yaml(config), overrides or []))
-    if dry_run:
-        check_files(resolved)
-        tell(to_yaml(resolved).rstrip("\n"))
+    config = from_mapping(TrainConfig, options.mapping())
+    if options.dry_run:
+        check_files(config)
+        tell(to_yaml(config).rstrip("\n"))
         return
 
     with stoppable(as_json=as_json, made="base"):
-        folder = train_base(resolved, minutes=minutes, fresh=fresh)
+        folder = train_base(config, minutes=options.minutes, fresh=options.fresh)
     if is_first_process():
         print(json.dumps({"base": str(folder)})) if as_json else tell(folder)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, Packs, json_text, parse_packs, tell
+from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, Packs, json_text, tell
 
 
 def verify(
@@ -32,6 +32,7 @@ def verify(
     from graftmt.adding.verification import verify as prove
     from graftmt.data import Corpus
     from graftmt.devices import choose_device
+    from graftmt.packs.named_packs import parse_packs
 
     texts = None
     if corpus is not None:

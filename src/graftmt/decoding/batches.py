@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from typing import NamedTuple
 
 import torch
 
@@ -50,30 +51,22 @@ def search_all(
     most: int | None = None
     """Tokens of a batch, padding included; known after one that did not fit."""
     done = 0
-    # Where positions were learned there are no others; the last token that comes out is not read again.
-    most_positions = model.config.most_positions
-    room = most_positions - len(prefixes[0]) + 1 if most_positions and prefixes else options.max_length
     while waiting:
         rows = waiting.popleft()
-        longest = max(len(sources[row]) for row in rows)
-        if on_gpu:
-            longest += -longest % MULTIPLE
-            longest = min(longest, most_positions or longest)
+        longest = padded_length(model, max(len(sources[row]) for row in rows))
         if most is not None and len(rows) > (fitting := max(1, most // longest)):
             waiting.extendleft([rows[fitting:], rows[:fitting]])
             continue
-        padded = [[*sources[row], *[model.source_padding_id] * (longest - len(sources[row]))] for row in rows]
-        source = torch.tensor(padded, device=model.device)
-        prefix = torch.tensor([prefixes[row] for row in rows], device=model.device)
-        limits = torch.tensor([min(room, options.limit(len(sources[row]))) for row in rows], device=model.device)
+        batch = as_tensors(model, [sources[row] for row in rows], [prefixes[row] for row in rows], longest, options)
         found: list[list[Hypothesis]] | None = None
         try:
             with there:
-                found = search(model, source, prefix, options, limits=limits, end=end, forbidden=forbidden)
+                found = search(model, batch.source, batch.prefix, options, limits=batch.limits, end=end, forbidden=forbidden)
         except torch.OutOfMemoryError:
             if len(rows) == 1:
                 raise
         if found is None:  # here, since an error that is being handled holds on to what filled the memory
+            del batch
             with ONE_AT_A_TIME:
                 torch.cuda.empty_cache()
             most = -(-len(rows) // 2) * longest
@@ -85,6 +78,39 @@ def search_all(
         if on_batch is not None:
             on_batch(done)
     return results
+
+
+class Batch(NamedTuple):
+    """B sources of S tokens: what a search takes."""
+
+    source: torch.Tensor
+    """B × S"""
+    prefix: torch.Tensor
+    """B × P"""
+    limits: torch.Tensor
+    """B: the longest output of each"""
+
+
+def padded_length(model: Transformer, longest: int) -> int:
+    """Tokens of a batch's rows. On a GPU few lengths are recorded, and the model has to have these positions."""
+    if model.device.type != "cuda":
+        return longest
+    longest += -longest % MULTIPLE
+    return min(longest, model.config.most_positions or longest)
+
+
+def as_tensors(
+    model: Transformer, sources: list[Sequence[int]], prefixes: list[Sequence[int]], longest: int, options: SearchOptions
+) -> Batch:
+    # Where positions were learned there are no others; the last token that comes out is not read again.
+    most_positions = model.config.most_positions
+    room = most_positions - len(prefixes[0]) + 1 if most_positions else options.max_length
+    padded = [[*source, *[model.source_padding_id] * (longest - len(source))] for source in sources]
+    return Batch(
+        source=torch.tensor(padded, device=model.device),
+        prefix=torch.tensor(list(prefixes), device=model.device),
+        limits=torch.tensor([min(room, options.limit(len(source))) for source in sources], device=model.device),
+    )
 
 
 def length_batches(lengths: Sequence[int], options: SearchOptions) -> Iterator[list[int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from graftmt.errors import ConfigError
+from graftmt.translation_options import WayOptions
 
 WIDEST_BEAM = 1000
 """Memory grows with it; beyond some tens of hypotheses translations get worse."""
@@ -45,6 +46,17 @@ class SearchOptions:
     def limit(self, source_length: int) -> int:
         """The longest output for a source of so many tokens."""
         return max(1, min(self.max_length, int(self.length_ratio * source_length) + 20))
+
+
+def search_of(options: WayOptions, n_best: int = 1) -> SearchOptions:
+    """What was asked for; `options.device` is chosen already, and a batch that was not is as the device can take it."""
+    return SearchOptions(
+        beam=options.beam,
+        n_best=n_best,
+        length_penalty=options.length_penalty,
+        max_length=options.max_length,
+        batch_tokens=options.batch_tokens or batch_tokens_for(options.device),
+    )
 
 
 def batch_tokens_for(device: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from graftmt.augmentation import Spec
+from graftmt.augmentation.line_choice import Spec
 from graftmt.configuration import apply_overrides, from_mapping, to_mapping
 from graftmt.errors import ConfigError
 from graftmt.experiments.definitions import chain_of, models, recipe_of, run_owner

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from graftmt.augmentation import Spec, augment_training
+from graftmt.augmentation.augmenting import augment_training
+from graftmt.augmentation.line_choice import Spec
 from graftmt.base import Base
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus

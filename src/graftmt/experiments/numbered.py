@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graftmt.augmentation import Spec
+from graftmt.augmentation.line_choice import Spec
 from graftmt.errors import ConfigError
 from graftmt.experiments.paper import row
 from graftmt.packs import Recipe, Side

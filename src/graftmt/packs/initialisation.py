@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import torch
@@ -15,10 +16,15 @@ from torch import Tensor
 
 from graftmt.errors import ConfigError, nearest
 from graftmt.text import Symbols, Text, code_symbol
+from graftmt.text.casing import TITLE_MARKER, UPPER_MARKER, lowercase
 from graftmt.text.protocol import BOUNDARY, BYTES
 
 InitialisationMethod = Literal["overlap", "random", "pieces", "alignment"]
 Translations = Mapping[str, Mapping[str, float]]  # symbol → base symbol → weight
+_CASELESS = {*BYTES, UPPER_MARKER, TITLE_MARKER}
+"""Pieces whose letters are not text."""
+OTHER_CASE = "overlap in another case"
+_COPIED = ("overlap", OTHER_CASE, "base code")
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,7 @@ class Initialised:
     weight: Tensor  # (rows, D), float32 on the CPU
     counts: dict[str, int]  # rule → how many rows; sums to the number of rows
     rules: list[str]  # the rule of each row
+    base_rows: dict[int, int]  # row → the base's row, for those that are copies of one
 
 
 def initialise(
@@ -41,10 +48,11 @@ def initialise(
 ) -> Initialised:
     """A matrix for the first `rows` symbols of a pack's vocabulary (default: all), started from the base's (V, D).
 
-    `base` is the base's text of the same matrix. A row that it has too is copied; of the others, "pieces" averages what the
-    base's subwords make of the symbol and "alignment" the base rows that translate it. "random" copies nothing but language
-    codes, and of these not the languages in `trained_codes`: the paper decodes with the base's codes where the pack's matrix
-    starts from noise.
+    `base` is the base's text of the same matrix. A row that it has too is copied, and a piece that it has only in another case
+    (the pack's ▁berlin, the base's ▁Berlin: vocabularies of other programs are cased). Of the others, "pieces" averages what
+    the base's subwords make of the symbol and "alignment" the base rows that translate it. "random" copies nothing but
+    language codes, and of these not the languages in `trained_codes`: the paper decodes with the base's codes where the pack's
+    matrix starts from noise.
     """
     rows = len(vocabulary) if rows is None else rows
     _check(vocabulary, base, base_weight, method, rows, translations)
@@ -65,6 +73,7 @@ def initialise(
             yield "padding", known.same(symbol, False) if starts_from_padding else torch.zeros_like(weight[row])
         if method != "random":
             yield "overlap", known.same(symbol, is_piece)
+            yield OTHER_CASE, known.in_another_case(symbol) if is_piece else None
         elif row in codes and symbol not in trained:
             yield "base code", known.same(symbol, is_piece)
         if is_piece:
@@ -74,12 +83,15 @@ def initialise(
                 yield "pieces", known.spelled(symbol)
         yield "random", weight[row]
 
-    rules = []
+    rules: list[str] = []
+    base_rows: dict[int, int] = {}
     for row in range(rows):
         rule, start = next((rule, start) for rule, start in starts(row) if start is not None)
         weight[row] = start
         rules.append(rule)
-    return Initialised(weight=weight, counts=dict(Counter(rules)), rules=rules)
+        if rule in _COPIED:
+            base_rows[row] = known.row_by_case[lowercase(symbols[row])] if rule == OTHER_CASE else known.row_of[symbols[row]]
+    return Initialised(weight=weight, counts=dict(Counter(rules)), rules=rules, base_rows=base_rows)
 
 
 class _BaseRows:
@@ -96,6 +108,21 @@ class _BaseRows:
         """The row of this name, where it is the same sort of thing: a piece "<s>" is not the symbol."""
         row = self.row_of.get(symbol)
         return None if row is None or (row in self.pieces) != is_piece else self.weight[row]
+
+    @cached_property
+    def row_by_case(self) -> dict[str, int]:
+        """The row of each piece by its lowercase form: of several, the one with the fewest capitals, then the first."""
+        best: dict[str, tuple[int, int]] = {}
+        for symbol, row in self.row_of.items():
+            if row in self.pieces and symbol not in _CASELESS:
+                folded = lowercase(symbol)
+                found = (sum(one != other for one, other in zip(symbol, folded, strict=True)), row)
+                best[folded] = min(found, best.get(folded, found))
+        return {folded: row for folded, (_, row) in best.items()}
+
+    def in_another_case(self, piece: str) -> Tensor | None:
+        row = None if piece in _CASELESS else self.row_by_case.get(lowercase(piece))
+        return None if row is None else self.weight[row]
 
     def spelled(self, piece: str) -> Tensor | None:
         """From the base's own pieces for it, where they spell at least half of it: a letter or two of a word say nothing."""

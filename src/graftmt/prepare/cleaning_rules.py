@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from graftmt.errors import ConfigError, nearest
+from graftmt.options import not_an_option, option
 from graftmt.prepare.repairs import Normalisation
 
 REPAIRS = ("encoding", "control_characters", "markup", "normalisation", "whitespace")
@@ -15,53 +16,60 @@ RULES = (*REPAIRS, *DROPS)
 """In the order in which they apply; a text is dropped by the first rule that finds something."""
 ALONE = "alone"
 """No rule, but a reason: a text is good, and nothing is left on its line to go with it."""
+LIMITS, DETECTION = "Limits", "Language detection"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleaningConfig:
     """Which rules apply, each by its own field, and their limits."""
 
-    encoding: bool = True
+    normalisation: Normalisation = option("--normalise", default="NFC", group=LIMITS, metavar="FORM")
+    """Unicode normalisation: none, NFC or NFKC"""
+    longest_characters: int = option("--max-length", default=1_000, group=LIMITS, least=1)
+    """Most characters of a text"""
+    longest_words: int = option("--max-words", default=200, group=LIMITS, least=1)
+    """Most words of a text"""
+    largest_ratio: float = option("--max-ratio", default=3.0, group=LIMITS, least=1)
+    """Longest by shortest text of a line, at most"""
+    largest_foreign_share: float = option("--max-foreign", default=0.5, group=LIMITS, least=0, most=1)
+    """Largest share of letters in another script"""
+    reference: str = option("--reference", default="", group=LIMITS, metavar="LANG")
+    """Copies are copies of this (default: English, or the first)"""
+
+    language_id: bool = option("--language-id/--no-language-id", default=True, group=DETECTION)
+    """Drop texts that are clearly in another language (default: yes)"""
+    open_set: bool = option("--open-set", default=False, group=DETECTION)
+    """Consider every language that the detector knows"""
+    candidates: tuple[str, ...] = option("--candidates", default=(), group=DETECTION, commas=True, metavar="LANGS")
+    """More languages that wrong texts may be in"""
+    margin: float | None = option("--margin", default=None, group=DETECTION)
+    """By how much another language must win, in log-odds per √byte (default: learnt from the corpus, 0 to 4.5)"""
+
+    encoding: bool = not_an_option(True)
     """Repair: texts in UTF-8 that were read as Latin-1 or Windows-1252 on the way."""
-    control_characters: bool = True
+    control_characters: bool = not_an_option(True)
     """Repair: control characters, soft hyphens, byte order marks and code points that are no characters are taken out."""
-    markup: bool = True
+    markup: bool = not_an_option(True)
     """Repair: HTML tags are taken out, and entities become the characters they stand for."""
-    normalisation: Normalisation = "NFC"
-    """Repair: none, NFC, or NFKC; placeholders and numbers stay as they are."""
-    whitespace: bool = True
+    whitespace: bool = not_an_option(True)
     """Repair: white space of any kind becomes one plain space."""
-    invalid: bool = True
+    invalid: bool = not_an_option(True)
     """Drop texts with U+FFFD, where characters were lost, or with code points that cannot be written."""
-    empty: bool = True
+    empty: bool = not_an_option(True)
     """Drop lines with fewer than two texts left. Without this and `duplicates`, line i stays line i."""
-    too_long: bool = True
+    too_long: bool = not_an_option(True)
     """Drop texts longer than one of the two limits."""
-    longest_characters: int = 1_000
-    longest_words: int = 200
-    copies: bool = True
+    copies: bool = not_an_option(True)
     """Drop texts with letters that are the same as the reference's, but for case."""
-    placeholders: bool = True
+    placeholders: bool = not_an_option(True)
     """Drop texts that have other placeholders (%s, {name}) or web addresses than the reference's."""
-    length_ratio: bool = True
-    """Drop texts that are too long or too short: of two, compared with each other, of more, with the line's median."""
-    largest_ratio: float = 3.0
-    """Of lengths in Latin letters' worth: a Chinese character counts as three."""
-    scripts: bool = True
+    length_ratio: bool = not_an_option(True)
+    """Drop texts that are too long or too short: of two, compared with each other, of more, with the line's median. Lengths
+    are in Latin letters' worth: a Chinese character counts as three."""
+    scripts: bool = not_an_option(True)
     """Drop texts with too many letters in scripts that the language is not written in."""
-    largest_foreign_share: float = 0.5
-    language_id: bool = True
-    """Drop texts where another language wins clearly."""
-    open_set: bool = False
-    """The detector may find any language it knows, instead of the corpus's own and likely ones."""
-    candidates: tuple[str, ...] = ()
-    """Languages that wrong texts may be in, beside the corpus's own; likely ones where the corpus has one or two."""
-    margin: float | None = None
-    """By how much another language must win: log-odds per √byte. None: learnt from the corpus, 0 to 4.5."""
-    duplicates: bool = True
+    duplicates: bool = not_an_option(True)
     """Drop lines that are the same as one before in all languages, after the repairs."""
-    reference: str = ""
-    """The language that copies are copies of; English where there is any, or else the first."""
 
     def __post_init__(self) -> None:
         if self.normalisation not in get_args(Normalisation):

@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graftmt.errors import ConfigError, GraftError
+from graftmt.options import option
 from graftmt.prepare.sizes import parse_size
-
-if TYPE_CHECKING:
-    pass
-
 
 COUNTED_SHARE = 0.75
 """The part of the memory that DuckDB is told of; it does not count all that it takes."""
@@ -24,16 +21,16 @@ COUNTED_SHARE = 0.75
 class AlignOptions:
     """How to align: which lines are kept, and what may be used for it."""
 
-    pivot: str = "en"
-    """The language that all corpora have."""
-    min_languages: int = 2
-    """Lines with text in fewer languages, the pivot's included, are left out."""
-    memory: str = "1GB"
-    """What sorting and joining may hold; Python and its libraries need about 0.3 GB more."""
-    threads: int = 0
-    """0: as many as there are cores, and as the memory is enough for."""
-    temporary: Path | None = None
-    """Folder for what is read and sorted, about half as large as the text; beside the output by default."""
+    pivot: str = option("--pivot", default="en", metavar="LANG")
+    """Language that all corpora share"""
+    min_languages: int = option("--min-languages", default=2)
+    """Drop lines in fewer languages, --pivot included"""
+    memory: str = option("--memory", default="1GB", metavar="SIZE")
+    """Memory for sorting and joining, such as 800MB"""
+    threads: int = option("--threads", default=0, least=0)
+    """Threads; 0: as many as cores and memory allow"""
+    temporary: Path | None = option("--temp", default=None, metavar="FOLDER")
+    """Temporary files go here (default: next to the output)"""
 
     def __post_init__(self) -> None:
         if self.min_languages < 2:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from graftmt.errors import ConfigError, DataError
 from graftmt.files import atomic_folder, write_json
 from graftmt.prepare.repairs import one_line
+from graftmt.progress import progress
 from graftmt.text.languages import check_language_names
 
 Line: TypeAlias = tuple[str, ...]
@@ -46,6 +47,19 @@ def spread_lines(source: Source, most: int) -> list[Line]:
             if len(kept) > most:
                 kept, step = kept[::2], 2 * step
     return kept
+
+
+def counted(source: Source, name: str) -> Source:
+    """The same lines, with their number on standard error while they are written."""
+
+    def read() -> Iterator[Line]:
+        with progress(f"{name}: lines written", 0) as bar:
+            for number, line in enumerate(source, 1):
+                yield line
+                if number % 1000 == 0:
+                    bar.update(number)
+
+    return Source(source.name, source.languages, read)
 
 
 def write_corpus(

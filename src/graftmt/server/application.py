@@ -10,6 +10,7 @@ from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 
+import torch
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
@@ -18,10 +19,12 @@ from graftmt.base import Base
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
+from graftmt.interop.engines.ctranslate2 import CTranslate2Engine
 from graftmt.server import jobs_api, libretranslate, own_api, page_routes
 from graftmt.server.background_jobs import Jobs
 from graftmt.server.clients import Clients
 from graftmt.server.engine import Engine, EngineOptions
+from graftmt.server.fast_models import FastModels
 from graftmt.server.guard import Guard, GuardOptions
 from graftmt.server.keys import Keys
 from graftmt.server.logs import JsonLog, LogHandler
@@ -31,6 +34,7 @@ from graftmt.server.serve_options import ServeOptions
 from graftmt.server.service import Service
 from graftmt.server.shelf import Shelf
 from graftmt.server.world import World
+from graftmt.translator import INT8
 
 MB = 1_000_000
 
@@ -39,20 +43,25 @@ def make_world(options: ServeOptions, metrics: Metrics | None = None) -> World:
     """Loads base and packs and starts the engine."""
     metrics = metrics or Metrics()
     device = choose_device(options.device)
+    if options.threads:
+        torch.set_num_threads(options.threads)
     batch_tokens = options.batch_tokens or batch_tokens_for(device)
     search = SearchOptions(beam=options.beam, batch_tokens=max(batch_tokens, options.beam))
     engine_options = EngineOptions(
         wait=options.wait_ms / 1000, batch_tokens=batch_tokens, queue=options.queue, workers=options.workers
     )
     folder, packs = places_of(options)
-    shelf = Shelf(Base.load(folder, device=device, dtype=options.dtype), packs)
-    shelf.listen(metrics.hear_catalog)
-    metrics.hear_catalog(shelf.catalog)
-    service = Service(shelf, Engine(engine_options, metrics.hear_batch), search, seconds=options.timeout)
+    fast = FastModels(lambda: CTranslate2Engine.open(device, options.dtype), options.ctranslate2)
+    loaded_as = "fp32" if options.dtype == INT8 else options.dtype
+    shelf = Shelf(Base.load(folder, device=device, dtype=loaded_as), packs, dtype=options.dtype)
+    for listener in (metrics.hear_catalog, fast.hear_catalog):
+        shelf.listen(listener)
+        listener(shelf.catalog)
+    service = Service(shelf, Engine(engine_options, metrics.hear_batch, fast.searcher), search, seconds=options.timeout)
     keys = Keys(options.keys) if options.keys is not None else None
     clients = Clients(keys, options.rate, options.rate_characters)
     jobs = Jobs(options.jobs, options.job_days) if options.jobs is not None else None
-    return World(options, service, clients, metrics, jobs)
+    return World(options, service, clients, metrics, fast, jobs)
 
 
 def places_of(options: ServeOptions) -> tuple[Path, tuple[Path, ...]]:

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from graftmt.decoding import SearchOptions
+from graftmt.engines import Searcher
 from graftmt.errors import ConfigError
 from graftmt.packs import Composition
 from graftmt.server.refusals import Refused
@@ -29,6 +30,8 @@ LIKE_LENGTH, SHORT = 2.0, 8
 LONGEST_RETRY = 30
 
 Key = tuple[int, SearchOptions]
+SearcherOf = Callable[[Translator, Composition], Searcher]
+"""What searches with a composition of a translator."""
 OnLine = Callable[[int, list[Translation]], None]
 """Hears the translations of a line as soon as they are there, by its number; from a thread of the engine."""
 
@@ -106,6 +109,7 @@ class Waiting:
     index: int
     request: Request
     model: Composition
+    searcher: Searcher
     tokens: list[int]
     since: float
     due: float
@@ -113,9 +117,10 @@ class Waiting:
 
 @dataclass
 class Group:
-    """Lines that one search can translate: they share a composition and the options of the search."""
+    """Lines that one search can translate: they share a composition, what searches with it, and the options of the search."""
 
     model: Composition
+    searcher: Searcher
     options: SearchOptions
     lines: list[Waiting] = field(default_factory=list)
 
@@ -141,9 +146,14 @@ class Group:
 class Engine:
     """Translates what is submitted; `close` finishes what was accepted."""
 
-    def __init__(self, options: EngineOptions | None = None, on_batch: Callable[[BatchFacts], None] | None = None) -> None:
+    def __init__(
+        self,
+        options: EngineOptions | None = None,
+        on_batch: Callable[[BatchFacts], None] | None = None,
+        searcher_of: SearcherOf = Translator.searcher,
+    ) -> None:
         self.options = options or EngineOptions()
-        self._on_batch = on_batch
+        self._on_batch, self._searcher_of = on_batch, searcher_of
         self._changed = threading.Condition()
         self._groups: dict[Key, Group] = {}
         self._waiting = 0
@@ -189,13 +199,14 @@ class Engine:
             tokens = encoded_line(model, request, index)
             if tokens:
                 due = now + len(lines) * NEXT_LINE
-                lines.append(Waiting(ticket, index, request, model, tokens, now, due))
+                searcher = self._searcher_of(translator, model)
+                lines.append(Waiting(ticket, index, request, model, searcher, tokens, now, due))
             else:
                 empty.append(index)
         with self._changed:
             self._check_room(len(lines))
             for line in lines:
-                group = self._groups.setdefault((id(line.model), options), Group(line.model, options))
+                group = self._groups.setdefault((id(line.searcher), options), Group(line.model, line.searcher, options))
                 group.lines.append(line)
             self._waiting += len(lines)
             self._changed.notify_all()
@@ -227,9 +238,9 @@ class Engine:
 
     def _work(self) -> None:
         while (group := self._next()) is not None:
-            model, options, lines = group.model, group.options, group.lines
+            lines = group.lines
             started = time.monotonic()
-            self._translate(model, options, lines)
+            self._translate(group, lines)
             seconds = time.monotonic() - started
             self._rate = 0.8 * self._rate + 0.2 * len(lines) / max(seconds, 1e-6) if self._rate else len(lines) / seconds
             if self._on_batch is not None:
@@ -257,7 +268,7 @@ class Engine:
                 if not group.lines:
                     del self._groups[key]
                 self._waiting -= len(chosen)
-                return Group(group.model, group.options, chosen)
+                return Group(group.model, group.searcher, group.options, chosen)
 
     def _drop_dead(self) -> None:
         """Lines whose client has gone, or whose time is up, make room."""
@@ -272,18 +283,19 @@ class Engine:
             if not alive:
                 del self._groups[key]
 
-    def _translate(self, model: Composition, options: SearchOptions, lines: list[Waiting]) -> None:
+    def _translate(self, group: Group, lines: list[Waiting]) -> None:
         """One batch; where it fails, its halves, so that one bad line fails alone."""
         try:
-            found = translate_encoded(model, [line.request for line in lines], [line.tokens for line in lines], options)
+            requests, tokens = [line.request for line in lines], [line.tokens for line in lines]
+            found = translate_encoded(group.model, requests, tokens, group.options, searcher=group.searcher)
         except Exception as error:  # whatever it is, the thread has to go on serving others
             if len(lines) == 1:
                 logger.error("a line of %s tokens failed: %s", len(lines[0].tokens), type(error).__name__)
                 lines[0].ticket.fail(Refused(500, "this text could not be translated; the server's log has more."))
                 return
             half = len(lines) // 2
-            self._translate(model, options, lines[:half])
-            self._translate(model, options, lines[half:])
+            self._translate(group, lines[:half])
+            self._translate(group, lines[half:])
             return
         for line, translations in zip(lines, found, strict=True):
             line.ticket.give(line.index, translations)

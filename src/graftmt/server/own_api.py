@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
 from graftmt.server.catalog import Catalog, ServedPack
+from graftmt.server.fast_models import FastModel
 from graftmt.server.fields import fields_of
 from graftmt.server.formats import FORMATS
 from graftmt.server.refusals import Refused, bad_request
@@ -63,7 +64,8 @@ async def version(request: Request) -> dict[str, int]:
 @router.get("/packs", response_model=PacksAnswer, responses=QUIET)
 async def packs(request: Request) -> dict[str, Any]:
     """The base and the packs in service, with their cards, and what could not be served."""
-    catalog = world_of(request).service.catalog
+    world = world_of(request)
+    catalog, fast = world.service.catalog, world.fast.state
     base = catalog.base
     return {
         "version": catalog.version,
@@ -71,9 +73,12 @@ async def packs(request: Request) -> dict[str, Any]:
             "fingerprint": base.fingerprint,
             "languages": list(base.languages),
             "parameters": sum(parameter.numel() for parameter in base.model.parameters()),
+            "bytes": sum(parameter.numel() * parameter.element_size() for parameter in base.model.parameters()),
         },
         "packs": [_pack(catalog, served) for served in catalog.packs.values()],
         "problems": [{"file": file, "problem": _without_places(catalog, text)} for file, text in catalog.problems.items()],
+        "models": [_model(world.fast.how, model) for model in fast.models.values()],
+        "model_problems": [{"direction": name, "problem": text} for name, text in fast.problems.items()],
     }
 
 
@@ -101,6 +106,16 @@ def _pack(catalog: Catalog, served: ServedPack) -> dict[str, Any]:
         "default": any(catalog.pack_for(language, pack.side) is served for language in pack.languages),
         "scores": pack.card.get("scores") or {},
         "card": card,
+    }
+
+
+def _model(how: str, model: FastModel) -> dict[str, Any]:
+    return {
+        "engine": how,
+        "directions": list(model.directions),
+        "source_pack": model.source_pack,
+        "target_pack": model.target_pack,
+        "bytes": model.searcher.bytes,
     }
 
 

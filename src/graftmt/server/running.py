@@ -69,6 +69,10 @@ def serve(options: ServeOptions) -> None:
             say(f"pack {served.name}: {', '.join(served.pack.languages)} as {served.pack.side}")
         for file, problem in catalog.problems.items():
             say(f"not served: {file}: {problem}")
+        for model in world.fast.state.models.values():
+            say(f"{world.fast.how}: {', '.join(model.directions)}, {model.searcher.bytes / 1e6:,.0f} MB")
+        for name, problem in world.fast.state.problems.items():
+            say(f"not by {world.fast.how}: {name}: {problem}")
         say(f"{len(catalog.translator.directions)} directions at http://{shown}:{port}/ (Ctrl-C stops)")
         if options.host not in ("127.0.0.1", "::1", "localhost") and options.keys is None:
             say("anybody who reaches this address may translate; --keys FILE asks for keys.")

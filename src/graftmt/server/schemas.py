@@ -86,11 +86,28 @@ class PackProblem(BaseModel):
     problem: str
 
 
+class ModelAnswer(BaseModel):
+    engine: str = Field(examples=["ctranslate2 float32"])
+    directions: list[str] = Field(
+        description="Those it was asked for; others of the same packs use it too.", examples=[["el-uk"]]
+    )
+    source_pack: str | None = None
+    target_pack: str | None = None
+    bytes: int = Field(description="Of its weights in memory, besides the base's.")
+
+
+class ModelProblem(BaseModel):
+    direction: str
+    problem: str
+
+
 class PacksAnswer(BaseModel):
     version: int = Field(description="It rises with each change of the packs in service.")
     base: dict[str, Any]
     packs: list[PackAnswer]
     problems: list[PackProblem]
+    models: list[ModelAnswer] = Field(description="Models of --ctranslate2, each with weights of its own.")
+    model_problems: list[ModelProblem] = Field(description="Directions of --ctranslate2 that the base's model translates.")
 
 
 class RouteAnswer(BaseModel):

@@ -32,7 +32,7 @@ class ServeOptions:
     device: str = option("--device", default="auto", group=LOAD)
     """cpu, cuda, or auto: a GPU where there is one."""
     dtype: str = option("--dtype", default="fp32", group=LOAD)
-    """fp32, bf16 or fp16: the precision in which the model runs."""
+    """fp32, bf16, fp16, or on a CPU int8: the precision in which the model runs."""
     beam: int = option("--beam", default=5, group=LOAD, least=1, most=64)
     """Hypotheses kept at each step; 1 is greedy search, quicker and a little worse."""
     wait_ms: float = option("--wait-ms", default=5.0, group=LOAD, least=0, most=10_000)
@@ -41,6 +41,11 @@ class ServeOptions:
     """Source tokens × beam in one batch; 0 chooses for the device, 1 turns batching off."""
     workers: int = option("--workers", default=1, group=LOAD, least=1, most=64)
     """Threads that translate, a batch each. On a CPU one is usually best: it uses all cores."""
+    threads: int = option("--threads", default=0, group=LOAD, least=0, most=1024)
+    """CPU threads for the arithmetic of a batch; with --ctranslate2, batches at a time. 0: as many as there are cores."""
+    ctranslate2: tuple[str, ...] = option("--ctranslate2", default=(), group=LOAD, commas=True, metavar="DIRECTIONS")
+    """Directions that CTranslate2 translates, such as el-uk,en-fr: faster on a CPU. Each pair of packs takes the memory of a
+    whole model, which /v1/packs states."""
     queue: int = option("--queue", default=2000, group=LOAD, least=1)
     """Sentences that may wait. What comes on top is told to try again later (429)."""
     timeout: float = option("--timeout", default=120.0, group=LOAD, least=0.1)

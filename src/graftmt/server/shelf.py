@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 Signature = tuple[tuple[str, int, int, int], ...]
 """Name, size, time and number of each file of a pack: it has changed if this has."""
 OnChange = Callable[[Catalog], None]
+LAST_LOOK = 10.0
+"""Seconds that the thread which watches the folders has to end."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,10 @@ class Shelf:
     is reported; one that is taken away is no longer offered, and requests that began with it end with it.
     """
 
-    def __init__(self, base: Base, paths: Iterable[Path] = (), *, seconds: float = 1.0, fold: bool = True) -> None:
-        self.catalog = Catalog(Translator(base, fold=fold))
+    def __init__(
+        self, base: Base, paths: Iterable[Path] = (), *, seconds: float = 1.0, fold: bool = True, dtype: str = "fp32"
+    ) -> None:
+        self.catalog = Catalog(Translator(base, fold=fold, dtype=dtype))
         self.paths, self.seconds = tuple(paths), seconds
         self._loaded: dict[Path, Loaded] = {}
         self._seen: dict[Path, Signature] = {}
@@ -65,7 +69,7 @@ class Shelf:
     def close(self) -> None:
         self._stop.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(LAST_LOOK)  # it may be making a model, and ends with the process
 
     def refresh(self, *, settle: bool = True) -> bool:
         """Looks once; whether the catalog changed. With `settle`, what has just changed is left until it is still."""

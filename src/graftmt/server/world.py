@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from graftmt.server.background_jobs import Jobs
 from graftmt.server.clients import Clients
+from graftmt.server.fast_models import FastModels
 from graftmt.server.prometheus_metrics import Metrics
 from graftmt.server.refusals import bad_request
 from graftmt.server.serve_options import ServeOptions
@@ -19,6 +20,7 @@ class World:
     service: Service
     clients: Clients
     metrics: Metrics
+    fast: FastModels
     jobs: Jobs | None = None
 
     def check_texts(self, texts: Sequence[str]) -> None:

@@ -3,10 +3,3 @@
 What comes from outside is checked before it is believed: sizes before memory or disk is taken, checksums before files get
 a name, fingerprints before a base or a pack counts as one.
 """
-
-from graftmt.sharing.offers import Offer
-from graftmt.sharing.pulling import PullOptions, PullResult, pull
-from graftmt.sharing.pushing import PushOptions, PushResult, push
-from graftmt.sharing.stores import open_store
-
-__all__ = ["Offer", "PullOptions", "PullResult", "PushOptions", "PushResult", "open_store", "pull", "push"]

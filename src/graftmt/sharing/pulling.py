@@ -17,35 +17,13 @@ from graftmt.places import BASE, PACK, check_file, check_place
 from graftmt.progress import Progress, progress, say
 from graftmt.sharing.connections import Refused
 from graftmt.sharing.offers import Offer, facts_of
+from graftmt.sharing.pull_options import PullOptions
 from graftmt.sharing.scanning import read_thing, unpack
 from graftmt.sharing.stores import Store, open_store
 from graftmt.sharing.transfer import check_space, scratch_folder
 
-DEFAULT_LIMIT = 10 * 10**9
-"""Bytes that are downloaded unless more are allowed."""
 PROVEN = ("kind", "fingerprint", "languages", "base", "side", "recipe")
 """What an offer says and the files must say too."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PullOptions:
-    """What is wanted, and from where."""
-
-    source: str
-    """hf:OWNER/NAME[@REVISION], the address of a web folder with an index, or a folder on this machine."""
-    name: str | None = None
-    """Which of its bases and packs; not needed where there is one alone."""
-    output: Path | None = None
-    """The folder to make, or a .graftpack file. Default: the name, here."""
-    base: Path | None = None
-    """The base that a pack is for: any other pack is refused before it is downloaded."""
-    revision: str | None = None
-    fingerprint: str | None = None
-    """The fingerprint it must have; the first digits of it will do."""
-    limit: int = DEFAULT_LIMIT
-    """Bytes it may have."""
-    replace: bool = False
-    """Whether another base or pack that is at the output may go."""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from peers import foreign_tokenizers as made
 
 from graftmt import Translator, add
 from graftmt.adding.verification import verify
 from graftmt.decoding import SearchOptions
 from graftmt.errors import LanguageError
+from graftmt.packs.initialisation import OTHER_CASE, initialise
+from graftmt.text import Tokenizer, pieces_of, train_subwords
+from graftmt.text.casing import TITLE_MARKER, UPPER_MARKER, lowercase
 
 QUICK: dict[str, Any] = {"steps": 2, "merges": 60, "test_lines": 3, "beam": 2, "augment": "none", "force": True}
 RECIPES = {
@@ -47,6 +51,27 @@ def test_packs_of_both_sides_are_added_and_combined(name: str, imported: Callabl
     result = verify(folder, [tmp_path / side / "pack" for side in partners], lines=1, beam=2)
     assert result.base_unchanged
     assert result.pack_directions
+
+
+@pytest.mark.parametrize("name", ["m2m-100", "nllb"])
+def test_rows_start_from_the_same_piece_in_another_case(name: str, imported: Callable[[str], Any]) -> None:
+    """Imported vocabularies are cased, and a pack's own is not: their ▁Berlin is its ▁berlin."""
+    base = imported(name).ours
+    text, weight = base.tokenizer.side("source"), base.model.source_embedding.weight
+    pack = Tokenizer(train_subwords({"xx": made.cldr_lines()}, merges=400), ("xx",))
+    found = initialise(pack, text, weight, method="overlap", seed=1)
+    row_of = {symbol: row for row, symbol in enumerate(text.symbols)}
+    by_case: dict[str, set[str]] = {}
+    for piece in pieces_of(text):
+        by_case.setdefault(lowercase(piece), set()).add(piece)
+    for row in pack.piece_rows:
+        symbol = pack.symbols[row]
+        others = set() if symbol in (UPPER_MARKER, TITLE_MARKER) else by_case.get(symbol, set())
+        assert found.rules[row] == ("overlap" if symbol in row_of else OTHER_CASE if others else "random")
+        if others:
+            assert found.base_rows[row] in {row_of[piece] for piece in others}
+            assert torch.equal(found.weight[row], weight[found.base_rows[row]])
+    assert found.counts[OTHER_CASE] > 5
 
 
 def test_a_base_of_one_way_says_what_a_pack_can_be_trained_with(imported: Callable[[str], Any], tmp_path: Path) -> None:

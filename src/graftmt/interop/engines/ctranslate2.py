@@ -18,19 +18,19 @@ import torch
 
 from graftmt.decoding import Hypothesis, SearchOptions, length_batches
 from graftmt.engines.engine_protocol import OnBatch
-from graftmt.errors import ConfigError, ExportError, GraftError
-from graftmt.files import atomic_folder, read_json, write_json
+from graftmt.errors import ConfigError, ExportError
+from graftmt.interop.engines.model_cache import ModelCache, cache_limit
 from graftmt.interop.export.plain_model import plain_model
 from graftmt.interop.export.row_names import row_names
 from graftmt.interop.export.targets.ctranslate2 import write_model
 from graftmt.known_files import default_cache_folder
 from graftmt.packs import Composition, Pack
-from graftmt.reading import open_regular
 from graftmt.tensor_files import hash_tensors
 
 QUANTIZATIONS = {"fp32": "float32", "int8": "int8_float32"}
 """What a precision of graftmt is called there."""
-CHECKSUMS = "checksums.json"
+MODEL = "model.bin"
+"""The weights, which are read into memory once, for all workers."""
 FORMAT = 1
 """Raised when what is written for one and the same composition changes."""
 
@@ -43,7 +43,7 @@ class CTranslate2Engine:
             raise ConfigError(f"the engine ctranslate2 runs in {' or '.join(QUANTIZATIONS)} here, not in {dtype}.")
         _library()
         self.quantization = QUANTIZATIONS[dtype]
-        self.folder = folder
+        self.cache = ModelCache(folder or default_cache_folder() / "ctranslate2", cache_limit())
 
     @classmethod
     def open(cls, device: str, dtype: str) -> CTranslate2Engine:
@@ -56,17 +56,16 @@ class CTranslate2Engine:
         return f"ctranslate2 {self.quantization}"
 
     def searcher(self, composition: Composition, base: str) -> CTranslate2Searcher:
-        folder = (self.folder or default_cache_folder() / "ctranslate2") / self._key(composition, base)
-        if not _is_whole(folder):
-            with atomic_folder(folder) as place:
-                write_model(composition, place, self.quantization)
-                write_json(place / CHECKSUMS, {path.name: _sha256(path) for path in sorted(place.iterdir())})
-        workers = max(1, torch.get_num_threads())
-        # One thread each: two workers are faster than one with two threads, but for a single line.
-        model = _library().Translator(
-            str(folder), device="cpu", compute_type=self.quantization, inter_threads=workers, intra_threads=1
-        )
-        return CTranslate2Searcher(model, composition)
+        def write(place: Path) -> None:
+            write_model(composition, place, self.quantization)
+
+        with self.cache.model(self._key(composition, base), write) as folder:
+            workers = max(1, torch.get_num_threads())
+            # One thread each: two workers are faster than one with two threads, but for a single line.
+            model = _library().Translator(
+                str(folder), device="cpu", compute_type=self.quantization, inter_threads=workers, intra_threads=1
+            )
+            return CTranslate2Searcher(model, composition, (folder / MODEL).stat().st_size)
 
     def _key(self, composition: Composition, base: str) -> str:
         """A hash of all that decides what is written; parts of a pack that its fingerprint does not know of are hashed."""
@@ -75,21 +74,6 @@ class CTranslate2Engine:
             raise ExportError("the engine ctranslate2 needs a base that was stored: its cache is known by fingerprints.")
         made_with = ["graftmt", FORMAT, version("ctranslate2"), self.quantization]
         return hashlib.sha256(json.dumps([made_with, base, packs]).encode()).hexdigest()[:32]
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether a model is there as it was written: a cache is nobody's to look after."""
-    if not (folder / CHECKSUMS).is_file():
-        return False
-    try:
-        return all(_sha256(folder / name) == value for name, value in read_json(folder / CHECKSUMS, "a cached model").items())
-    except (OSError, GraftError):
-        return False
-
-
-def _sha256(path: Path) -> str:
-    with open_regular(path) as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _library() -> Any:
@@ -110,8 +94,9 @@ def _mark(pack: Pack) -> list[Any]:
 class CTranslate2Searcher:
     """One model of CTranslate2; rows of the matrices are known there by names."""
 
-    def __init__(self, model: Any, composition: Composition) -> None:
+    def __init__(self, model: Any, composition: Composition, size: int) -> None:
         self.model, codec = model, composition.codec
+        self.bytes = size
         plain = plain_model(composition.model)
         self.source = row_names(composition, "source", len(plain.encoder.embedding))
         self.target = row_names(composition, "target", len(plain.decoder.embedding))

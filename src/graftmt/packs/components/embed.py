@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -52,7 +52,7 @@ class Embed(Component):
     def first_value(self, name: str, shape: Shape, beginning: Beginning) -> Tensor:
         rows = first_rows(beginning, embedding_of_side(beginning))
         beginning.card["initialisation"] = rows.counts
-        return rows.weight if name == WEIGHT else _first_bias(beginning, rows.rules)
+        return rows.weight if name == WEIGHT else _first_bias(beginning, rows.base_rows)
 
     def install(self, installation: Installation) -> None:
         model, own = installation.model, installation.parameters
@@ -74,16 +74,13 @@ def embedding_of_side(beginning: Beginning) -> nn.Parameter | Tensor:
     return model.source_embedding.weight if beginning.setting.side == "source" else model.target_embedding.weight
 
 
-def _first_bias(beginning: Beginning, rules: Sequence[str]) -> Tensor:
+def _first_bias(beginning: Beginning, base_rows: Mapping[int, int]) -> Tensor:
     """(rows): the base's where a row is the base's too, zero where it is new."""
-    tokenizer, base = beginning.tokenizer, beginning.base
-    bias = torch.zeros(len(tokenizer))
-    known = base.model.projection.bias
+    bias = torch.zeros(len(beginning.tokenizer))
+    known = beginning.base.model.projection.bias
     if known is not None:
-        row_of = {symbol: row for row, symbol in enumerate(base.tokenizer.side("target").symbols[: len(known)])}
-        for row, (symbol, rule) in enumerate(zip(tokenizer.symbols, rules, strict=True)):
-            if rule in ("overlap", "base code"):
-                bias[row] = known[row_of[symbol]].detach().float().cpu()
+        for row, base_row in base_rows.items():
+            bias[row] = known[base_row].detach().float().cpu()
     return bias
 
 
