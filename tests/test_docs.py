@@ -89,6 +89,18 @@ def test_commands_and_options_exist(page: Path) -> None:
     assert not problems, "\n".join(problems)
 
 
+def helps(command: Any) -> Iterator[str]:
+    yield command.help or ""
+    for one in getattr(command, "commands", {}).values():
+        yield from helps(one)
+
+
+def test_examples_in_help_exist() -> None:
+    lines = list(command_lines("".join(f"```\n{text}\n```\n" for text in helps(COMMANDS))))
+    assert len(lines) > 40
+    assert not [problem for words in lines if (problem := problem_of(words))]
+
+
 def test_a_wrong_command_line_is_found() -> None:
     assert problem_of(["add", "el", "-b", "BASE", "--side", "source"]) is None
     assert problem_of(["experiment", "run", "docs", "--tables=2"]) is None

@@ -1,4 +1,4 @@
-"""`graftmt compare`: is one evaluation better than another, or only luckier?"""
+"""`graftmt compare`: whether two evaluations differ by more than chance."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from graftmt.cli.common import AsJson, Quiet, Tokenize, json_text
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="A folder that `graftmt evaluate -o` has filled, or its report.json.")],
-    second: Annotated[Path, typer.Argument(help="Another one, over the same lines; differences are second minus first.")],
+    first: Annotated[Path, typer.Argument(help="Folder of `graftmt evaluate -o`, or its report.json")],
+    second: Annotated[Path, typer.Argument(help="Another one with the same lines; differences are second - first")],
     resamples: Annotated[
-        int, typer.Option("--resamples", "-n", min=1, max=100_000, help="How often the lines are drawn again.")
+        int, typer.Option("--resamples", "-n", min=1, max=100_000, help="How often the lines are drawn again")
     ] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=1, help="Of these draws; sacreBLEU's own unless given.")] = 12345,
+    seed: Annotated[int, typer.Option("--seed", min=1, help="Seed of the draws (default: sacreBLEU's)")] = 12345,
     tokenize: Tokenize = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell real differences between two evaluations from chance: paired bootstrap, for BLEU and chrF.
+    """Test whether two evaluations differ by more than chance, by paired
+    bootstrap, for BLEU and chrF. The test lines are drawn again many times,
+    and both systems are scored on each draw. A star marks a difference whose
+    95 % interval does not contain 0. For averages, a draw takes the same
+    lines in every direction. Of 100 directions that do not differ, about 5
+    get a star; the table says how many keep it after Holm's correction.
 
-    The test lines are drawn again a thousand times, and both systems are scored on each draw. 95 % of the differences lie in
-    the interval shown. A star marks a difference whose interval does not hold 0. p is two-sided; --json also has the p-value
-    of `sacrebleu --paired-bs`, which counts one side alone. For the averages (→EN, ←EN, /EN, X→EN …) a draw takes the same
-    lines in every direction.
+    Examples:
+      graftmt compare runs/base-scores runs/packs-scores
+      graftmt compare runs/direct runs/pivot -n 10000 --json
 
-    Of 100 directions that do not differ, about 5 get a star all the same. The table says how many keep it after Holm's
-    correction.
-
-    Example: graftmt compare runs/base-scores runs/packs-scores
-
-    Example: graftmt compare runs/direct runs/pivot -n 10000 --json
+    More: docs/evaluation.md
     """
     from rich.console import Console
 

@@ -12,31 +12,34 @@ from graftmt.cli.common import AsJson, Beam, Device, Quiet, json_text, plain, sh
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", "-f", help="Where everything goes.")] = Path("runs/demo"),
+    folder: Annotated[Path, typer.Option("--folder", "-f", help="Folder for everything that is made")] = Path("runs/demo"),
     from_scratch: Annotated[
-        bool, typer.Option("--from-scratch", help="Train the base here instead of taking the one inside the package.")
+        bool, typer.Option("--from-scratch", help="Train the base instead of using the shipped one")
     ] = False,
     corpus: Annotated[
         Path | None,
-        typer.Option("--corpus", help="Text made beforehand (a GPU host may lack Babel): a folder that an earlier demo wrote."),
+        typer.Option("--corpus", help="Corpus of an earlier demo (no Babel needed)"),
     ] = None,
-    lines: Annotated[int, typer.Option("--lines", help="Test lines a direction.", min=1)] = 100,
+    lines: Annotated[int, typer.Option("--lines", help="Test lines per direction", min=1)] = 100,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, help="Training steps of each pack; fewer are quicker and worse.")
+        int | None, typer.Option("--steps", min=1, help="Updates for each pack; fewer are faster and worse")
     ] = None,
     beam: Beam = 5,
     device: Device = "auto",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what graftmt does, on text made from CLDR: dates, units, currencies, lists of places and languages.
+    """Add two languages to a small model, in minutes and without a download.
+    The text is made from CLDR: dates, units, currencies, places, languages.
+    The base knows five languages. The demo adds Greek to read and Ukrainian
+    to write, from pairs with English alone, and combines the two packs. It
+    compares them with a pivot and with adapters, and proves that the base is
+    unchanged. Rerun the command to resume.
 
-    Makes a multi-parallel corpus and takes a small base that knows five languages (or trains it). Adds Greek as a source and
-    Ukrainian as a target, each trained on English only; scores them with every language of the base, and Greek to Ukrainian
-    by combining the two; compares with a pivot and with adapters; proves that the base is unchanged. Prints a table and ten
-    translations, writes report.json, report.md and figures. Nothing is downloaded; the same command goes on where it stopped.
-
-    Example: graftmt demo && graftmt inspect runs/demo/packs/el-source
+    Examples:
+      graftmt demo
+      graftmt demo --from-scratch
+      graftmt inspect runs/demo/packs/el-source
     """
     from graftmt.demo.story import DemoOptions, run_demo
 

@@ -13,7 +13,7 @@ from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_rows
 from graftmt.cli.experiment_request import Asked, Selected
 
 app = typer.Typer(
-    help="The paper's tables and figures as experiments: run what is missing, see what there is, compare with what is printed.",
+    help="Run the paper's tables and figures, list what is done, and write reports.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -22,37 +22,31 @@ ProfileName = Annotated[
     str | None,
     typer.Argument(
         metavar="PROFILE",
-        help="docs, ted, paracrawl, demo, or the path of a YAML file like them.",
+        help="docs, ted, paracrawl, demo, or your own YAML file",
         show_default=False,
     ),
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(
-        help="Changes to the profile: packs.source.steps=600 evaluation.beam=5 augmentation.teacher=3; see docs/experiments.md."
-    ),
+    typer.Argument(help="Changes to the profile: packs.source.steps=600 evaluation.beam=5"),
 ]
-Tables = Annotated[
-    str | None, typer.Option("--tables", "-t", help="Numbers of the paper's tables: 2,3,4; 101 and 102 are of ours.")
-]
-Figures = Annotated[str | None, typer.Option("--figures", "-f", help="Numbers of its figures: 3,4.")]
+Tables = Annotated[str | None, typer.Option("--tables", "-t", help="The paper's tables: 2,3,4; 101 and 102 are our own")]
+Figures = Annotated[str | None, typer.Option("--figures", "-f", help="Its figures: 3,4")]
 Rows = Annotated[
     str | None,
     typer.Option(
         "--rows",
-        help="Only rows of these models, by the paper's bold numbers, the first ones first: 7,12; 14+31 for two composed.",
+        help="Only these models, in this order: 7,12; 14+31 is a composition",
     ),
 ]
-Languages = Annotated[
-    str | None, typer.Option("--languages", "-l", help="New languages, such as el,uk, instead of those of the tables' columns.")
-]
-Seeds = Annotated[str, typer.Option("--seeds", help="Each model once with each of these; bases have the profile's.")]
-CorpusFolder = Annotated[Path | None, typer.Option("--corpus", "-c", help="The corpus folder, instead of the profile's.")]
+Languages = Annotated[str | None, typer.Option("--languages", "-l", help="New languages: el,uk (default: those of the tables)")]
+Seeds = Annotated[str, typer.Option("--seeds", help="Train each pack once with each of these seeds")]
+CorpusFolder = Annotated[Path | None, typer.Option("--corpus", "-c", help="Corpus folder (default: the profile's)")]
 Bases = Annotated[
     list[str] | None,
-    typer.Option("--base", "-b", help="4=FOLDER: a base that is there, to be taken for model (4); may be repeated."),
+    typer.Option("--base", "-b", help="4=FOLDER: use this base as model 4; repeatable"),
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="Where results go; runs/experiments/PROFILE unless given.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for results (default: runs/experiments/PROFILE)")]
 
 
 @app.command("run")
@@ -71,29 +65,25 @@ def run(
     output: Output = None,
     processes: Annotated[
         int,
-        typer.Option(
-            "--processes", min=1, help="So many at once, on one GPU each where there are several, or together on a large one."
-        ),
+        typer.Option("--processes", min=1, help="Jobs at a time, each on its own GPU if there are several"),
     ] = 1,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, in which order; do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the jobs in order; do nothing")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train and score what rows of the paper's tables and points of its figures still lack.
-
-    A profile says on which corpus, with which languages and for how long: docs (software documentation, one H200), ted and
-    paracrawl (as in the paper), demo (minutes on a CPU, nothing needed). Each job leaves one small file with its scores.
-
-    Rerun the command to resume; a job with a result is not done again. Other settings, another text or another base make other
-    jobs, and nothing is replaced. If a job fails, the others are done and the exit code is 1.
+    """Run the paper's tables and figures: train and score what is missing. A
+    profile says on which corpus, with which languages and for how long: docs
+    (software documentation, one H200), ted and paracrawl (as in the paper),
+    or demo (minutes on a CPU, no data needed). Rerun the command to resume.
+    Other settings or text make other jobs; no result is replaced. If a job
+    fails, the others are still run, and the exit code is 1.
 
     Examples:
+      graftmt experiment run demo --tables 2,4 --rows 7,30
+      graftmt experiment run docs --tables 2,3,4 -c corpus --minutes 25
+      graftmt experiment run docs --figures 4 -c corpus --base 4=BASE
 
-    graftmt experiment run demo --tables 2,4 --rows 7,30
-
-    graftmt experiment run docs --tables 2,3,4 --languages el,uk --corpus corpus --minutes 25
-
-    graftmt experiment run docs --figures 4 --corpus corpus --base 4=runs/docs-base/base packs.source.steps=600
+    More: docs/experiments.md
     """
     selected = Selected(tables=tables, figures=figures, rows=rows, languages=languages, seeds=seeds)
     asked = Asked.of(profile, overrides, selected, corpus, base, output)
@@ -168,13 +158,14 @@ def list_rows(
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the rows of the paper's tables and figures: what is done, what is missing, and how long it may take.
+    """Show the rows of the paper's tables and figures: done, missing, and how
+    long the missing ones may take. A row's minutes include all that it still
+    needs. Rows count as done for the settings, corpus and bases given.
 
-    Without --tables and --figures, all that the profile's part of the paper has. Minutes are those that such jobs took here, or
-    those that the profile states. A row's minutes include all that it still needs, also if other rows need the same. What is
-    done is looked up for the settings, corpus and bases given; results of others are counted.
+    Example:
+      graftmt experiment list docs --tables 2,3,4 -l el,uk -c corpus
 
-    Example: graftmt experiment list docs --tables 2,3,4 --languages el,uk --corpus corpus
+    More: docs/experiments.md
     """
     from graftmt.experiments.listing import job_states, row_states
     from graftmt.experiments.store import Store

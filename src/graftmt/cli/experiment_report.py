@@ -1,4 +1,4 @@
-"""`graftmt experiment report`: the paper's tables and figures with our results beside what is printed."""
+"""`graftmt experiment report`: the paper's tables and figures with our results next to its own."""
 
 from __future__ import annotations
 
@@ -18,46 +18,42 @@ if TYPE_CHECKING:
 def report(
     profile: Annotated[
         str | None,
-        typer.Argument(
-            metavar="PROFILE", help="Whose results, as for `experiment run`; not needed where a folder has those of one."
-        ),
+        typer.Argument(metavar="PROFILE", help="Profile of the results, if the folder has several"),
     ] = None,
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(help="Changes to the profile, as for `experiment run`: results of these settings are shown."),
+        typer.Argument(help="Changes to the profile: show results of these settings"),
     ] = None,
     *,
     results: Annotated[
         Path | None,
-        typer.Option("--results", "-r", help="Where `experiment run` put them; runs/experiments/PROFILE unless given."),
+        typer.Option("--results", "-r", help="Folder of the results (default: runs/experiments/PROFILE)"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where the report goes; RESULTS/report unless given.")
+        Path | None, typer.Option("--output", "-o", help="Folder for the report (default: RESULTS/report)")
     ] = None,
     tables: Annotated[
         str | None,
-        typer.Option("--tables", "-t", help="Numbers of the paper's tables, 2,3,4; all that have a result unless given."),
+        typer.Option("--tables", "-t", help="The paper's tables: 2,3,4 (default: all with a result)"),
     ] = None,
     figures: Annotated[
         str | None,
-        typer.Option("--figures", "-f", help="Numbers of its figures, 3,4, or none; all that have a result unless given."),
+        typer.Option("--figures", "-f", help="Its figures: 3,4 or none (default: all with a result)"),
     ] = None,
-    metric: Annotated[
-        str, typer.Option("--metric", "-m", help="chrf or bleu: for the headline, figures and findings; tables have both.")
-    ] = "chrf",
-    agreement: Annotated[
-        bool, typer.Option("--agreement", help="Also print how far our order of the models is the paper's.")
-    ] = False,
+    metric: Annotated[str, typer.Option("--metric", "-m", help="chrf or bleu, for headline, figures and findings")] = "chrf",
+    agreement: Annotated[bool, typer.Option("--agreement", help="Also print how far our results agree with the paper")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the paper's tables and figures with our results beside what is printed, from the results that there are.
+    """Write the paper's tables and figures with our results next to its own.
+    The folder gets README.md, tables (.md, .tex), figures (.png) and
+    results.json. If RESULTS has several settings, the profile and its changes
+    choose the ones to show.
 
-    OUTPUT gets README.md, table-NN.md and .tex, figure-N.png and results.json; outside of RESULTS also the result files, so
-    that it can be made again from itself. If RESULTS has several settings, those of the profile and its changes are shown.
+    Examples:
+      graftmt experiment report docs
+      graftmt experiment report -r runs/experiments/docs -o out --agreement
 
-    Example: graftmt experiment report docs
-
-    Example: graftmt experiment report --results runs/experiments/docs -o docs/results/docs --tables 2,3,4 --agreement
+    More: docs/experiment-reports.md
     """
     from graftmt.experiments.reporting.content import document
 

@@ -13,38 +13,34 @@ from graftmt.options import items
 
 def export(
     base: BaseFolder,
-    source: Annotated[str, typer.Option("--source", "-s", help="Languages of the input, such as el; several with commas.")],
-    target: Annotated[str, typer.Option("--target", "-t", help="Languages of the output, such as uk; several with commas.")],
-    to: Annotated[str, typer.Option("--to", help="ctranslate2 or hugging-face.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="New folder for the exported model.")],
+    source: Annotated[str, typer.Option("--source", "-s", help="Languages of the input: el or el,uk")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Languages of the output: uk or fr,de")],
+    to: Annotated[str, typer.Option("--to", help="ctranslate2 or hugging-face")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New folder for the exported model")],
     packs: Packs = None,
     quantization: Annotated[
         str | None,
         typer.Option(
             "--quantization",
-            help="Type of the stored weights: float32 (default), float16, bfloat16; for CTranslate2 also int8, int8_float32.",
+            help="float32 (default), float16, bfloat16; CTranslate2 also int8, int8_float32",
         ),
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a base with its packs as a model for CTranslate2 or Hugging Face, which then translates without graftmt.
-
-    LoRA and parallel adapters are folded into the weights; a serial adapter becomes a layer without attention. In float32 the
-    exported model gives the same log-probabilities as graftmt. What a format cannot hold is refused, with the reason and
-    what to use instead. Nothing is written then.
-
-    The folder has a page (README.md) that shows how to load it, and a small Python file that translates.
-
-    Several languages make several directions. Those with the same packs share one CTranslate2 folder; otherwise each gets a
-    folder of its own in OUTPUT.
+    """Write a base with its packs as a model for CTranslate2 or Hugging Face.
+    Nothing in the folder needs graftmt: README.md shows how to load it, and a
+    small Python file translates. Several languages make several directions;
+    those with the same packs share one CTranslate2 folder. If a format cannot
+    hold a component, the error says what to use instead, and nothing is
+    written.
 
     Examples:
+      graftmt export -b BASE -p el-source,uk-target -s el -t uk
+        --to ctranslate2 --quantization int8 -o el-uk
+      graftmt export -b BASE -s en -t fr,de --to ctranslate2 -o from-english
 
-    graftmt export -b runs/demo/base -p runs/demo/packs/el-source,runs/demo/packs/uk-target -s el -t uk --to ctranslate2
-    -o el-uk --quantization int8
-
-    graftmt export -b BASE -s en -t fr,de --to ctranslate2 -o from-english
+    More: docs/deploying.md
     """
     from graftmt.data import Direction
     from graftmt.interop.export.exporting import export as write

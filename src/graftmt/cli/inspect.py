@@ -12,17 +12,18 @@ from graftmt.errors import GraftError
 
 
 def inspect(
-    folder: Annotated[Path, typer.Argument(help="A base, a pack (folder or file), or a run folder.")],
-    plot: Annotated[Path | None, typer.Option("--plot", help="Folder for loss.png and chrf.png: the curves of a run.")] = None,
+    folder: Annotated[Path, typer.Argument(help="A base, a pack (folder or file) or a run")],
+    plot: Annotated[Path | None, typer.Option("--plot", help="Folder for the curves of a run: loss.png, chrf.png")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a folder holds: a base (fingerprint, languages, architecture, how it was trained), a pack or a run.
+    """Show what a base, a pack or a run is, and check it. A base or a pack
+    whose tensors do not have its fingerprint is an error. For a run, see its
+    latest checkpoint and scores.
 
-    A base or a pack is also checked: one whose tensors no longer have its fingerprint is an error.
-
-    Example: graftmt inspect runs/demo/base --json
-
-    Example: graftmt inspect runs/demo/packs/el-source
+    Examples:
+      graftmt inspect runs/demo/base --json
+      graftmt inspect runs/demo/packs/el-source
+      graftmt inspect runs/mine --plot curves
     """
     facts = describe(folder)
     if plot is not None:

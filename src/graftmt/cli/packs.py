@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from graftmt.sharing.offers import Offer
 
 app = typer.Typer(
-    help="What bases and packs a place offers, and the index of a folder that is given out.",
+    help="List the bases and packs of a place, or index a folder to share.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -23,28 +23,29 @@ app = typer.Typer(
 @app.command("list")
 def list_packs(
     source: Annotated[str, typer.Argument(help="hf:OWNER/NAME[@REVISION], a web folder or a folder")],
-    language: Annotated[str | None, typer.Option("--language", "-l", help="Only those that have this language.")] = None,
-    side: Annotated[Literal["source", "target"] | None, typer.Option("--side", help="Only packs for this side.")] = None,
+    language: Annotated[str | None, typer.Option("--language", "-l", help="Only those with this language")] = None,
+    side: Annotated[Literal["source", "target"] | None, typer.Option("--side", help="Only packs for this side")] = None,
     base: Annotated[
-        str | None, typer.Option("--base", "-b", help="Only packs for this base: its folder, or digits of its fingerprint.")
+        str | None, typer.Option("--base", "-b", help="Only packs for this base: folder, or digits of its fingerprint")
     ] = None,
     licence: Annotated[
         str | None,
-        typer.Option("--licence", "--license", help="Only those with such a licence: cc-by finds cc-by-4.0 too."),
+        typer.Option("--licence", "--license", help="Only with this licence; cc-by finds cc-by-4.0 too"),
     ] = None,
     min_chrf: Annotated[
-        float | None, typer.Option("--min-chrf", callback=finite, help="Only packs with at least this mean chrF on their card.")
+        float | None, typer.Option("--min-chrf", callback=finite, help="Only packs with at least this mean chrF")
     ] = None,
-    revision: Annotated[str | None, typer.Option("--revision", help="Hub: a branch, a tag or a commit.")] = None,
+    revision: Annotated[str | None, typer.Option("--revision", help="Hub: branch, tag or commit")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the bases and packs of a place, best scores first.
+    """List the bases and packs of a place, best scores first. Each maker
+    measured on different text, so compare scores with care.
 
-    Scores are what their makers measured, each on text of their own: compare them with care.
+    Examples:
+      graftmt packs list https://example.org/packs --language el -b BASE
+      graftmt packs list hf:OWNER/greek-packs --json
 
-    Example: graftmt packs list https://example.org/packs --language el --base BASE
-
-    Example: graftmt packs list hf:OWNER/greek-packs --json
+    More: docs/sharing.md
     """
     from graftmt.sharing.stores import open_store
 
@@ -97,14 +98,17 @@ def show(source: str, listing: Listing, offers: list[Offer]) -> None:
 
 @app.command("index")
 def index(
-    folder: Annotated[Path, typer.Argument(help="A folder with bases and packs, at any depth up to four.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with bases and packs, up to four levels deep")],
     as_json: AsJson = False,
 ) -> None:
-    """Check every base and pack in a folder and write its graftmt-index.json: then any web server can give them out.
+    """Check every base and pack in a folder and write graftmt-index.json. Then
+    any web server can serve the folder. Run it again after every change;
+    `graftmt push` into a folder does it by itself.
 
-    Run it again whenever something in the folder has changed. `graftmt push` into a folder does it by itself.
+    Example:
+      graftmt packs index public/packs
 
-    Example: graftmt packs index public/packs
+    More: docs/sharing.md
     """
     from graftmt.sharing.index import INDEX, index_document
     from graftmt.sharing.stores.folder import write_index

@@ -16,7 +16,7 @@ from graftmt.cli import (
 )
 
 app = typer.Typer(
-    help="From the files you downloaded to a corpus folder that `train` and `add` take: read, clean, align, split, count.",
+    help="Make a corpus folder for `train` and `add` from downloads: read, clean, align, split, count.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -14,33 +14,31 @@ from graftmt.errors import ConfigError
 
 
 def fetch(
-    name: Annotated[
-        str, typer.Argument(help="OPUS's name of a corpus, such as Books, or mtdata's, such as Statmt-europarl-10-deu-eng.")
-    ],
-    pair: Annotated[str, typer.Argument(help="Two languages as the provider calls them: en-fr (OPUS), deu-eng (mtdata).")],
+    name: Annotated[str, typer.Argument(help="Name of the corpus at OPUS or mtdata, such as Books")],
+    pair: Annotated[str, typer.Argument(help="Language pair: en-fr (OPUS), deu-eng (mtdata)")],
     output: Output,
-    provider: Annotated[str, typer.Option("--from", help="opus (through opustools) or mtdata.")] = "opus",
+    provider: Annotated[str, typer.Option("--from", help="opus (with opustools) or mtdata")] = "opus",
     downloads: Annotated[
         Path,
-        typer.Option(
-            "--downloads", help="Where downloads stay, each in a folder of its own: NAME-PAIR-RELEASE (mtdata: NAME-PAIR)."
-        ),
+        typer.Option("--downloads", help="Folder of downloads, with NAME-PAIR-RELEASE in it (mtdata: NAME-PAIR)"),
     ] = Path("downloads"),
-    release: Annotated[
-        str | None, typer.Option("--release", help="OPUS's release, such as v1; the latest unless given.")
-    ] = None,
+    release: Annotated[str | None, typer.Option("--release", help="OPUS's release, such as v1 (default: the latest)")] = None,
     languages: Languages = None,
     max_ratio: MaxRatio = RATIO,
     max_size: MaxSize = SIZE,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Download a corpus by its name and read it. Needs a network and the packages of the extra `names`.
+    """Download a corpus by its name and read it. The download stays in
+    downloads/Books-en-fr-latest (or NAME-PAIR-RELEASE), and is read from
+    there without a network next time. Needs: pip install 'graftmt[names]'
 
-    What was downloaded stays in downloads/Books-en-fr-latest, or the like, and is read from there without a network.
+    Examples:
+      graftmt prepare fetch Books en-fr -o corpus/books
+      graftmt prepare fetch Statmt-europarl-10-deu-eng deu-eng --from mtdata
+        -o corpus/europarl -l de=deu,en=eng
 
-    Example: graftmt prepare fetch Books en-fr -o corpus/books
-    Example: graftmt prepare fetch Statmt-europarl-10-deu-eng deu-eng --from mtdata -o corpus/europarl -l de=deu,en=eng
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers.named import Named, read_named
 

@@ -15,29 +15,27 @@ def join(
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="Corpus folders, and files or folders in any format that graftmt reads (TSV, TMX, PO, Moses, …). PATH@3 takes "
-            "each training line three times, PATH@0.25 a quarter of the lines.",
+            help="Corpus folders, or files in any known format; PATH@3 takes lines three times, PATH@0.25 a quarter",
             show_default=False,
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The corpus folder to write; one that is there is replaced.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Corpus folder to write; replaces an earlier corpus")],
     languages: Annotated[
-        str, typer.Option("--languages", "-l", help="Languages to take, with commas; all those of corpus folders by default.")
+        str, typer.Option("--languages", "-l", help="Languages to take (default: all of the corpus folders)")
     ] = "",
-    keep_duplicates: Annotated[
-        bool, typer.Option("--keep-duplicates", help="Keep lines that are in an earlier source, or earlier in the same one.")
-    ] = False,
+    keep_duplicates: Annotated[bool, typer.Option("--keep-duplicates", help="Keep lines that an earlier line repeats")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Join corpora: lines that are in several are there once, and none that one of them holds out is trained on.
+    """Join corpora into one. A line that is in several is kept once. A line that
+    one corpus holds out is not in the training text. SPLIT.source.txt says
+    where each line came from, and corpus.json counts the lines of each source.
 
-    SPLIT.source.txt in the folder says where each line came from (SOURCE:LINE), and corpus.json what became of each source's
-    lines.
+    Examples:
+      graftmt prepare join books messy.tsv memory.tmx -o all --languages en,ca
+      graftmt prepare join corpora/mine@3 corpora/web@0.5 -o corpora/all
 
-    Example: graftmt prepare join corpora/books messy.tsv memory.tmx -o corpora/all --languages en,ca
-
-    Example: graftmt prepare join corpora/mine@3 corpora/web@0.5 -o corpora/all
+    More: docs/corpora.md
     """
     from graftmt.prepare.joining import join as join_parts
     from graftmt.prepare.joining import open_part

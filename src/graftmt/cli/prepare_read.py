@@ -18,37 +18,34 @@ if TYPE_CHECKING:
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        help="Files, folders or archives (.zip, .tar, .tar.gz, …); files may be .gz, .xz or .zst. archive.zip!member names a "
-        "member, archive.zip!*.en all that match. SPLIT=PATH says which split a file is, where its name does not: valid=b.tsv.",
+        help="Files, folders or archives, compressed or not; archive.zip!*.en selects members, valid=FILE says the split",
         show_default=False,
     ),
 ]
-Output = Annotated[Path, typer.Option("--output", "-o", help="The corpus folder to write; one that is there is replaced.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Corpus folder to write; replaces an earlier corpus")]
 Languages = Annotated[
     str | None,
     typer.Option(
         "--languages",
         "-l",
-        help="The languages to take, all unless given: en,fr,pt_br. NAME=CODE where the files call one otherwise: fr=fra_Latn.",
+        help="Languages to read: en,fr=fra_Latn (default: all)",
     ),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
-        "--columns", "-c", help="Where each language is, by name or by number from 1: en=source,fr=target or en=1,fr=2."
-    ),
+    typer.Option("--columns", "-c", help="Columns by name or number: en=source,fr=target or en=1,fr=2"),
 ]
-Field = Annotated[str, typer.Option("--field", help="The field with a text per language, where columns are not named.")]
+Field = Annotated[str, typer.Option("--field", help="Field with a text per language, without --columns")]
 MaxRatio = Annotated[
     float,
     typer.Option(
         "--max-ratio",
         min=1,
         callback=finite,
-        help="A file that unfolds to more than so many times its size is refused as a bomb.",
+        help="Refuse files that unfold to over N times their size",
     ),
 ]
-MaxSize = Annotated[str, typer.Option("--max-size", help="So is a file or an archive that unfolds to more than this.")]
+MaxSize = Annotated[str, typer.Option("--max-size", help="Refuse files and archives that unfold to more")]
 
 RATIO, SIZE = 200.0, "200GB"
 
@@ -62,12 +59,15 @@ def read_ted(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read the TED talks corpus as neulab released it: all_talks_train.tsv, all_talks_dev.tsv and all_talks_test.tsv.
+    """Read the TED talks corpus as neulab released it: the folder with
+    all_talks_train.tsv, _dev and _test, or ted_talks.tar.gz. The text stays
+    tokenised, as in the paper; escapes (&quot;) are undone. NULL means that
+    there is no translation. zh-cn and pt-br become zh_cn and pt_br.
 
-    The folder that holds them, or ted_talks.tar.gz as downloaded. Escapes (&quot;) are undone, cells with NULL are missing
-    translations, the text stays tokenised, as in the paper. zh-cn and pt-br become zh_cn and pt_br.
+    Example:
+      graftmt prepare ted ted_talks.tar.gz -o corpus/ted --languages en,fr,el
 
-    Example: graftmt prepare ted ted_talks.tar.gz -o corpus/ted --languages en,fr,de,el
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import ted
 
@@ -84,13 +84,16 @@ def read_moses(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read line-aligned files, one per language: NAME.en-fr.en and NAME.en-fr.fr as in OPUS's zips, or corpus.en, corpus.fr.
+    """Read line-aligned files, one per language: NAME.en-fr.en and NAME.en-fr.fr
+    as in OPUS's zips, or corpus.en and corpus.fr. Files whose names differ in
+    the language alone belong together, and must have equally many lines. For
+    other names write LANGUAGE=FILE.
 
-    Files named alike but for the language belong together and must have equally many lines; several such groups come one
-    after the other. For files with other names write LANGUAGE=FILE.
+    Examples:
+      graftmt prepare moses en-fr.txt.zip -o corpus/books
+      graftmt prepare moses en=english.txt kab=kabyle.txt.gz -o corpus/kab
 
-    Example: graftmt prepare moses en-fr.txt.zip -o corpus/books
-    Example: graftmt prepare moses en=english.txt kab=kabyle.txt.gz -o corpus/kab
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import moses
 
@@ -102,24 +105,25 @@ def read_tsv(
     inputs: Inputs,
     output: Output,
     columns: Columns = None,
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="A tab for .tsv and others, a comma for .csv, or this.")
-    ] = None,
+    delimiter: Annotated[str | None, typer.Option("--delimiter", help="Separator (default: tab, or comma for .csv)")] = None,
     header: Annotated[
         bool | None,
-        typer.Option("--header/--no-header", help="Whether the first line names the columns; if columns go by name."),
+        typer.Option("--header/--no-header", help="The first line names the columns (default: if --columns does)"),
     ] = None,
     max_ratio: MaxRatio = RATIO,
     max_size: MaxSize = SIZE,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read tables, a column per language: tab-separated (quotation marks are text) or .csv (they are quotes).
+    """Read tables with a column per language: tab-separated, where quotation
+    marks are text, or .csv, where they are quotes. Without --columns, the
+    first line has the languages' codes.
 
-    Without --columns the first line is taken for the languages' codes, and each column for a language.
+    Examples:
+      graftmt prepare tsv train.tsv.gz valid=held-out.csv -o corpus/kab
+      graftmt prepare tsv pairs.txt -o corpus/pairs --columns en=1,fr=2
 
-    Example: graftmt prepare tsv train.tsv.gz valid=held-out.csv -o corpus/kab --columns en=english,kab=kabyle
-    Example: graftmt prepare tsv pairs.txt -o corpus/pairs --columns en=1,fr=2
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import delimited as tables
 
@@ -134,19 +138,21 @@ def read_tmx(
     inputs: Inputs,
     output: Output,
     languages: Languages = None,
-    fold_regions: Annotated[bool, typer.Option("--fold-regions", help="Take en-US and en-GB for en.")] = False,
+    fold_regions: Annotated[bool, typer.Option("--fold-regions", help="Read en-US and en-GB as en")] = False,
     max_ratio: MaxRatio = RATIO,
     max_size: MaxSize = SIZE,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read TMX translation memories. Inline codes are left out, the text between them is kept.
+    """Read TMX translation memories. Inline codes are removed, and the text
+    between them is kept. Entities are refused, and external DTDs are not
+    loaded. Language codes are compared in lower case. Without --languages, a
+    file is read twice: first to find its languages.
 
-    Entities are refused; an external DTD that a file names is not loaded.
+    Example:
+      graftmt prepare tmx memory.tmx.gz -o corpus/memory --fold-regions
 
-    Language codes are compared in lower case. Unless languages are named, a file is read twice: first to see which it has.
-
-    Example: graftmt prepare tmx memory.tmx.gz -o corpus/memory --languages en,fr --fold-regions
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import tmx
 
@@ -166,10 +172,14 @@ def read_jsonl(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read JSON Lines: {"translation": {"en": "…", "fr": "…"}} as on the Hugging Face hub, or flat keys with --columns.
+    """Read JSON Lines: {"translation": {"en": "…", "fr": "…"}} as on the Hugging
+    Face Hub, or flat keys with --columns.
 
-    Example: graftmt prepare jsonl data/ -o corpus/opus100
-    Example: graftmt prepare jsonl train.jsonl -o corpus/flat --columns en=source,fr=target
+    Examples:
+      graftmt prepare jsonl data/ -o corpus/opus100
+      graftmt prepare jsonl train.jsonl -o corpus/flat --columns en=source,fr=t
+
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import jsonl
 
@@ -189,11 +199,15 @@ def read_parquet(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read Parquet: a struct column with a text per language, as on the Hugging Face hub, or flat ones with --columns.
+    """Read Parquet: a struct column with a text per language, as on the Hugging
+    Face Hub, or flat columns with --columns. Files named train-…,
+    validation-… and test-… become these splits. Needs: pip install
+    'graftmt[prepare]'
 
-    Files named train-…, validation-… and test-… become these splits. Needs the packages of the extra `prepare`.
+    Example:
+      graftmt prepare parquet opus_books/en-fr/ -o corpus/books
 
-    Example: graftmt prepare parquet opus_books/en-fr/ -o corpus/books --languages en,fr
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import parquet
 
@@ -206,20 +220,23 @@ def read_po(
     inputs: Inputs,
     output: Output,
     languages: Languages = None,
-    source_language: Annotated[str, typer.Option("--source-language", "-s", help="The language of the messages.")] = "en",
+    source_language: Annotated[str, typer.Option("--source-language", "-s", help="Language of the messages")] = "en",
     max_ratio: MaxRatio = RATIO,
     max_size: MaxSize = SIZE,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read gettext catalogues, .po or .mo, of one program or many: a line per message, joined over the languages.
+    """Read gettext catalogues, .po or .mo, of one program or many: a line per
+    message, joined over the languages. Fuzzy, obsolete and untranslated
+    entries are left out. Of plural forms, the singular is paired with the
+    first and the plural with the last. The language of a catalogue is given
+    as fr=FILE, or found in its folder (fr/LC_MESSAGES), header or name.
 
-    Fuzzy, obsolete and untranslated entries are left out. Of plural forms the singular goes with the first and the plural with
-    the last. A catalogue is in the language that stands before = (fr=FILE), or that its folder (fr/LC_MESSAGES), its header or
-    its name tells.
+    Examples:
+      graftmt prepare po po/ -o corpus/program
+      graftmt prepare po fr=messages-fr.po kab=messages-kab.po -o corpus/p
 
-    Example: graftmt prepare po po/ -o corpus/program
-    Example: graftmt prepare po fr=messages-fr.po kab=messages-kab.po -o corpus/program
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import gettext
 
@@ -234,17 +251,21 @@ def read_flores(
     languages: Languages = None,
     short_codes: Annotated[
         bool,
-        typer.Option("--short-codes", help="Call fra_Latn fr, and so on; zho_Hans and zho_Hant, both zh, stay as they are."),
+        typer.Option("--short-codes", help="Call fra_Latn fr and so on, except where two would be alike"),
     ] = False,
     max_ratio: MaxRatio = RATIO,
     max_size: MaxSize = SIZE,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read FLORES or a folder like it: dev/eng_Latn.dev becomes the valid split, devtest/eng_Latn.devtest the test split.
+    """Read FLORES or a folder like it: dev/eng_Latn.dev becomes the valid split,
+    devtest/eng_Latn.devtest the test split.
 
-    Example: graftmt prepare flores flores200_dataset.tar.gz -o corpus/flores --languages en=eng_Latn,zh=zho_Hans
-    Example: graftmt prepare flores flores200_dataset -o corpus/flores --languages en,fr,ar=arb_Arab --short-codes
+    Examples:
+      graftmt prepare flores flores200_dataset.tar.gz -o corpus/flores
+      graftmt prepare flores flores200_dataset -o corpus/flores --short-codes
+
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import flores
 
@@ -258,19 +279,23 @@ def read_paracrawl(
     output: Output,
     languages: Languages = None,
     columns: Annotated[
-        str, typer.Option("--columns", "-c", help="The two columns with text in tab-separated files: 3,4 for JParaCrawl 3.")
+        str, typer.Option("--columns", "-c", help="Text columns of tab-separated files: 3,4 for JParaCrawl 3")
     ] = "1,2",
     max_ratio: MaxRatio = RATIO,
     max_size: MaxSize = SIZE,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read a folder of bilingual files, ParaCrawl's or others', each into a bilingual corpus: OUTPUT/en-fr, OUTPUT/en-de, …
+    """Read a folder of bilingual files, ParaCrawl's or others', each into its own
+    corpus: OUTPUT/en-fr, OUTPUT/en-de, … Files are recognised by their names:
+    en-fr.txt.gz (tab-separated), en-fr.tmx.gz, NAME.en-fr.en and
+    NAME.en-fr.fr (also in zips). `graftmt prepare align` then makes one
+    multi-parallel corpus, as the paper does.
 
-    Files are known by their names: en-fr.txt.gz (tab-separated), en-fr.tmx.gz, NAME.en-fr.en and NAME.en-fr.fr (also in zips).
-    `graftmt prepare align` makes one multi-parallel corpus of the result, through English, as the paper does.
+    Example:
+      graftmt prepare paracrawl downloads/ -o corpora/pairs --languages en,fr
 
-    Example: graftmt prepare paracrawl downloads/ -o corpora/paracrawl --languages en,fr,de,it
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import paracrawl
 
@@ -295,12 +320,16 @@ def read_unpc(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read the UN Parallel Corpus: UNv1.0.ar-en.ar and .en, unpacked or as downloaded, in UNv1.0.ar-en.tar.gz.00, .01, …
+    """Read the UN Parallel Corpus: UNv1.0.ar-en.ar and .en, unpacked or as
+    downloaded in UNv1.0.ar-en.tar.gz.00, .01, … All pairs, or those of
+    --languages, become one training text; devset and testset become valid and
+    test. Filter it next with `graftmt prepare clean`: unfiltered, it cost the
+    paper 10 BLEU.
 
-    All the pairs there, or those of --languages, become one training text; devset and testset the valid and test splits.
-    Filter it by language ID next: unfiltered, it cost the paper 10 BLEU (graftmt prepare clean).
+    Example:
+      graftmt prepare unpc UNv1.0/ -o corpus/unpc --languages en,ar
 
-    Example: graftmt prepare unpc UNv1.0/ -o corpus/unpc --languages en,ar
+    More: docs/corpora.md
     """
     from graftmt.prepare.readers import unpc
 

@@ -12,21 +12,25 @@ from graftmt.options import items
 
 
 def segment(
-    corpus: Annotated[Path, typer.Argument(help="Folder of a line-aligned corpus.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the corpus with segmented Chinese.")],
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the segmented corpus")],
     languages: Annotated[
-        str | None, typer.Option("--languages", "-l", help="Those to segment, with commas; all Chinese ones unless given.")
+        str | None, typer.Option("--languages", "-l", help="Languages to segment (default: all Chinese ones)")
     ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the spaces between Chinese characters out again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Remove the spaces between Chinese characters again")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Separate the words of Chinese text with Jieba, as the paper does before its vocabulary is made; other text stays.
+    """Separate the words of Chinese text with Jieba, as the paper does before
+    its vocabulary is made. Every split is written; text in other languages
+    does not change. `graftmt translate --desegment` removes the spaces from
+    translations. Needs: pip install 'graftmt[chinese]'
 
-    Every split of the corpus is written. Translations into such Chinese have spaces too: `graftmt translate --desegment`
-    takes them out. Needs the extra `chinese`.
+    Examples:
+      graftmt prepare segment corpora/unpc -o corpora/unpc-words
+      graftmt prepare segment corpora/unpc-words -o corpora/unpc --undo
 
-    Example: graftmt prepare segment corpora/unpc -o corpora/unpc-words
+    More: docs/corpora.md
     """
     from graftmt.data.corpus import segmented
     from graftmt.errors import DataError, LanguageError, nearest

@@ -13,35 +13,39 @@ from graftmt.options import items
 
 
 def split(
-    corpus: Annotated[Path, typer.Argument(help="Folder of a line-aligned corpus.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for train, valid and test.")],
-    valid: Annotated[int, typer.Option("--valid", min=0, help="Lines for validation, with text in every language.")] = 2000,
-    test: Annotated[int, typer.Option("--test", min=0, help="Lines for testing, with text in every language.")] = 2000,
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for train, valid and test")],
+    valid: Annotated[int, typer.Option("--valid", min=0, help="Lines for validation, with text in every language")] = 2000,
+    test: Annotated[int, typer.Option("--test", min=0, help="Lines for testing, with text in every language")] = 2000,
     per_direction: Annotated[
         bool,
         typer.Option(
             "--per-direction",
-            help="Instead, so many random pairs for each direction: lines with text in two languages, for both ways.",
+            help="Instead: hold out N pairs for each direction",
         ),
     ] = False,
     directions: Annotated[
         str | None,
-        typer.Option("--directions", help="Those that --per-direction means, all unless given: a view, or en-fr,fr-de,…"),
+        typer.Option("--directions", help="Directions of --per-direction: a view, or en-fr,fr-de (default: all)"),
     ] = None,
-    languages: Annotated[str | None, typer.Option("--languages", "-l", help="Only these, with commas.")] = None,
+    languages: Annotated[str | None, typer.Option("--languages", "-l", help="Only these languages")] = None,
     clear_of: Annotated[
         list[Path] | None,
-        typer.Option("--clear-of", help="A folder whose splits, but for train, are to have no near-duplicate here either."),
+        typer.Option("--clear-of", help="Also remove near-duplicates of this corpus's valid and test"),
     ] = None,
-    train: Annotated[bool, typer.Option("--train/--no-train", help="Whether to write what is left for training.")] = True,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed holds out other lines.")] = 1,
-    name: Annotated[str, typer.Option("--split", help="The split to take them out of.")] = "train",
+    train: Annotated[bool, typer.Option("--train/--no-train", help="Write the training text too (default: yes)")] = True,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed holds out other lines")] = 1,
+    name: Annotated[str, typer.Option("--split", help="Split to take the lines from")] = "train",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Hold out lines for validation and testing; training lines with the same letters in any language are left out.
+    """Hold out lines for validation and testing. Training lines with the same
+    letters as a held-out line, in any language, are left out.
 
-    Example: graftmt prepare split corpora/ted -o corpora/ted-split --valid 2000 --test 2000 --seed 1
+    Example:
+      graftmt prepare split corpora/ted -o corpora/mine --valid 2000
+
+    More: docs/corpora.md
     """
     from graftmt.data import Corpus
     from graftmt.prepare.splits import SplitOptions, held_out_splits, split_corpus

@@ -11,33 +11,38 @@ from graftmt.cli.common import AsJson, Quiet, finite, json_text, tell
 
 
 def stats(
-    corpus: Annotated[Path, typer.Argument(help="Folder of a line-aligned corpus.")],
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder")],
     temperature: Annotated[
         float,
         typer.Option(
-            "--temperature", "-t", callback=finite, help="Of sampling: 1 follows the data, a higher one evens directions out."
+            "--temperature", "-t", callback=finite, help="Sampling temperature: 1 follows the data, higher is more even"
         ),
     ] = 5.0,
     fixed: Annotated[
         list[str] | None,
-        typer.Option("--fixed", help="A direction's probability, as en-el=0.05; the others share the rest. May be repeated."),
+        typer.Option("--fixed", help="Probability of a direction: en-el=0.05; repeatable"),
     ] = None,
     directions: Annotated[
         list[str] | None,
-        typer.Option("--directions", "-d", help="What is sampled: a view, or en-fr,fr-en,… (default: both views)."),
+        typer.Option("--directions", "-d", help="Directions to sample: a view, or en-fr,fr-en,… (default: both views)"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for statistics.md, statistics.json and plots.")
+        Path | None, typer.Option("--output", "-o", help="Folder for statistics.md, statistics.json and plots")
     ] = None,
-    text: Annotated[bool, typer.Option("--text", help="Count words and characters too.")] = False,
-    name: Annotated[str, typer.Option("--split", help="The split to count.")] = "train",
-    pivot: Annotated[str, typer.Option("--pivot", help="The language of the X-EN column.")] = "en",
+    text: Annotated[bool, typer.Option("--text", help="Count words and characters too")] = False,
+    name: Annotated[str, typer.Option("--split", help="Split to count")] = "train",
+    pivot: Annotated[str, typer.Option("--pivot", help="Language of the X-EN column")] = "en",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Count lines per language and pair, and show the sampling probabilities that a temperature gives.
+    """Count lines per language and pair, and show how training would sample
+    directions at a temperature.
 
-    Example: graftmt prepare stats corpora/paracrawl --temperature 5 --fixed en-el=0.05 -o statistics
+    Examples:
+      graftmt prepare stats corpora/mine -o statistics
+      graftmt prepare stats corpora/mine --temperature 5 --fixed en-el=0.05
+
+    More: docs/corpora.md
     """
     from graftmt.data import Corpus
     from graftmt.prepare.output_folder import corpus_source

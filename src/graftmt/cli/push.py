@@ -11,35 +11,35 @@ from graftmt.cli.common import AsJson, Quiet, json_text, tell
 
 
 def push(
-    thing: Annotated[Path, typer.Argument(help="A base's folder, or a pack: its folder or its .graftpack file.")],
-    destination: Annotated[str, typer.Argument(help="hf:OWNER/NAME[@BRANCH], or a folder, whose index is updated.")],
+    thing: Annotated[Path, typer.Argument(help="A base, or a pack (folder or .graftpack file)")],
+    destination: Annotated[str, typer.Argument(help="hf:OWNER/NAME[@BRANCH], or a folder")],
     name: Annotated[
         str | None,
-        typer.Option("--name", help="Its name there. Default: on the Hub the repository itself, in a folder its own."),
+        typer.Option("--name", help="Its name there (default: the repository, or its own name)"),
     ] = None,
     licence: Annotated[
         str | None,
-        typer.Option("--licence", "--license", help="The licence to state, by its short name, such as cc-by-4.0."),
+        typer.Option("--licence", "--license", help="Licence to state, such as cc-by-4.0"),
     ] = None,
-    revision: Annotated[str | None, typer.Option("--revision", help="Hub: the branch to push to.")] = None,
-    message: Annotated[str | None, typer.Option("--message", "-m", help="Hub: what the commit says.")] = None,
-    private: Annotated[bool, typer.Option("--private", help="Hub: if the repository has to be made, make it private.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and describe; put nothing anywhere.")] = False,
+    revision: Annotated[str | None, typer.Option("--revision", help="Hub: branch to push to")] = None,
+    message: Annotated[str | None, typer.Option("--message", "-m", help="Hub: message of the commit")] = None,
+    private: Annotated[bool, typer.Option("--private", help="Hub: make a new repository private")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and describe; upload nothing")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Share a base or a pack: upload it to a repository of the Hugging Face Hub, or copy it into a folder and update its index.
+    """Share a base or a pack: upload it to the Hugging Face Hub, or copy it into
+    a folder and update the folder's index. It is read and checked first. On
+    the Hub it becomes one commit with a model card; the repository is made if
+    needed. Log in first with: hf auth login. Any web server can serve a
+    folder with its index.
 
-    It is read and checked first. On the Hub it is one commit, with a model card; the repository is made if there is none.
-    You need a login for the Hub: hf auth login.
+    Examples:
+      graftmt push packs/el-source hf:OWNER/el-source --licence cc-by-4.0
+      graftmt push packs/el-source hf:OWNER/greek-packs --name el --dry-run
+      graftmt push packs/el-source public/packs
 
-    For a web folder, push to a folder on your disk and give that to any web server, index included.
-
-    Example: graftmt push packs/el-source hf:OWNER/el-source --licence cc-by-4.0
-
-    Example: graftmt push packs/el-source hf:OWNER/greek-packs --name el-source --dry-run
-
-    Example: graftmt push packs/el-source public/packs
+    More: docs/sharing.md
     """
     from graftmt.sharing.pushing import PushOptions
     from graftmt.sharing.pushing import push as run

@@ -16,40 +16,36 @@ if TYPE_CHECKING:
 def recipes(
     recipe: Annotated[
         str | None,
-        typer.Argument(
-            help="A recipe to check and count, such as 'embed + enc-adapters-all(512)', or one of the paper's numbers, such as "
-            "12, or of ours, from 101 on; none: all of them."
-        ),
+        typer.Argument(help="Recipe or number to check and count (default: list all)"),
     ] = None,
     side: Annotated[
         str | None,
-        typer.Option("--side", help="source or target: which of the paper's rows; with a recipe, which pack; default: source."),
+        typer.Option("--side", help="source (default) or target"),
     ] = None,
-    number: Annotated[int | None, typer.Option("--id", help="One of the paper's rows, by its bold number, or of ours.")] = None,
+    number: Annotated[int | None, typer.Option("--id", help="Number of one of the paper's models, or of ours")] = None,
     size: Annotated[
-        str | None, typer.Option("--size", help="With a recipe: the base's size, tiny, iwslt, base (default), big or big-12-2.")
+        str | None, typer.Option("--size", help="Size of the base: tiny, iwslt, base (default), big, big-12-2")
     ] = None,
-    norm: Annotated[str | None, typer.Option("--norm", help="With a recipe: pre (default) or post, the paper's.")] = None,
+    norm: Annotated[
+        str | None, typer.Option("--norm", help="Norms of the base: pre (default), or post as in the paper")
+    ] = None,
     rows: Annotated[
         int | None,
-        typer.Option(
-            "--rows", min=2, help="With a recipe: rows of the pack's vocabulary, its code included; default: Greek's 4152."
-        ),
+        typer.Option("--rows", min=2, help="Rows of the pack's vocabulary (default: 4152, Greek's)"),
     ] = None,
-    components: Annotated[bool, typer.Option("--components", help="Show only what a recipe can consist of.")] = False,
+    components: Annotated[bool, typer.Option("--components", help="List the components that a recipe can have")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the paper's models and ours as recipes with their parameters, or check one of your own and count its parameters.
+    """List recipes with their parameters, or check your own recipe. Components
+    are joined by +, such as embed + enc-first-layer + init:alignment. See all
+    of them, those of other packages too, with --components.
 
-    Components are joined by +: embed (always), enc-adapters-all(512), enc-adapters-1,2,3(1024), enc-first-layer, enc-norm,
-    enc-biases, enc-lora-all(16), init:random; for target packs also dec-…, adapters-all(64), non-tied, code:none. All of them,
-    with those of other packages: --components.
+    Examples:
+      graftmt recipes --side target
+      graftmt recipes --id 31 --json
+      graftmt recipes "embed + enc-adapters-{1,2,3} (d=1024)" --side source
 
-    Example: graftmt recipes --side target
-
-    Example: graftmt recipes --id 31 --json
-
-    Example: graftmt recipes "embed + enc-adapters-{1,2,3} (d=1024)" --size base --norm post --rows 4152 --side source
+    More: docs/recipes.md
     """
     if side is not None:
         check_choice("--side", side, ("source", "target"))

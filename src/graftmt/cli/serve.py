@@ -25,20 +25,18 @@ def serve(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Serve translations over HTTP: LibreTranslate's API, our own under /v1, and a page to translate on.
-
-    One base stays in memory; packs go on top of it and come and go while it runs: put one into a folder of --packs, and its
-    language is served a moment later. Requests of all users are translated in batches.
+    """Serve translations over HTTP: LibreTranslate's API, graftmt's own under
+    /v1, and a web page. One base stays in memory. Put a pack into a folder of
+    --packs, and its language is served a moment later; remove it, and it is
+    no longer offered. Requests of all users are translated in batches.
 
     Examples:
+      graftmt serve --demo
+      graftmt serve -b BASE --packs packs/ --port 8080
+      graftmt serve -b BASE --packs packs/ --host 0.0.0.0 --keys keys.json
+      graftmt serve --keys keys.json --new-key alice --demo
 
-    graftmt serve --demo
-
-    graftmt serve -b BASE --packs packs/ --port 8080
-
-    graftmt serve -b BASE --packs packs/ --host 0.0.0.0 --keys keys.json --rate 60
-
-    graftmt serve --keys keys.json --new-key alice --demo
+    More: docs/serving.md
     """
     if new_key is not None:
         from graftmt.server.keys import new_key as add_key

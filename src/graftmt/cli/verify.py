@@ -14,20 +14,24 @@ def verify(
     base: BaseFolder,
     packs: Packs = None,
     corpus: Annotated[
-        Path | None, typer.Option("--corpus", "-c", help="Lines to translate are taken from its test split; made up otherwise.")
+        Path | None, typer.Option("--corpus", "-c", help="Corpus with lines to translate (default: made up)")
     ] = None,
-    split: Annotated[str, typer.Option("--split", help="Which files of the corpus folder.")] = "test",
-    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="Lines a direction.")] = 20,
+    split: Annotated[str, typer.Option("--split", help="Split of the corpus")] = "test",
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="Lines per direction")] = 20,
     beam: Beam = 5,
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
-    """Prove that packs leave a base as it was.
+    """Prove that packs leave the base unchanged. The command translates with
+    the base alone, installs and uses the packs, and translates again. It
+    compares fingerprints, texts, scores and every byte in memory, and exits
+    with 1 if anything differs.
 
-    Recomputes the fingerprint of the stored tensors, translates with the base alone, installs and uses the packs, translates
-    the same lines again, and compares texts, scores and every byte of the tensors in memory. Exits 1 if anything differs.
+    Examples:
+      graftmt verify -b runs/demo/base -p runs/demo/packs/el-source
+      graftmt verify -b BASE -p el-source,uk-target -c corpus
 
-    Example: graftmt verify --base runs/demo/base --packs runs/demo/packs/el-source
+    More: docs/packs.md
     """
     from graftmt.adding.verification import verify as prove
     from graftmt.data import Corpus
