@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from graftmt.cli.common import AsJson, Quiet, finite, json_text, numbers
 from graftmt.cli.prepare_files import _show, convert, find, parse_codes, paths_of, write_splits
 from graftmt.errors import ConfigError
-
-if TYPE_CHECKING:
-    pass
 
 Inputs = Annotated[
     list[str],

@@ -9,26 +9,24 @@ import typer
 
 from graftmt.cli.common import AsJson, Quiet, finite, json_text, tell
 
+Temperature = Annotated[
+    float,
+    typer.Option("--temperature", "-t", callback=finite, help="Sampling temperature: 1 follows the data, higher is more even"),
+]
+Fixed = Annotated[list[str] | None, typer.Option("--fixed", help="Probability of a direction: en-el=0.05; repeatable")]
+Sampled = Annotated[
+    list[str] | None,
+    typer.Option("--directions", "-d", help="Directions to sample: a view, or en-fr,fr-en,… (default: both views)"),
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for statistics.md, statistics.json and plots")]
+
 
 def stats(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder")],
-    temperature: Annotated[
-        float,
-        typer.Option(
-            "--temperature", "-t", callback=finite, help="Sampling temperature: 1 follows the data, higher is more even"
-        ),
-    ] = 5.0,
-    fixed: Annotated[
-        list[str] | None,
-        typer.Option("--fixed", help="Probability of a direction: en-el=0.05; repeatable"),
-    ] = None,
-    directions: Annotated[
-        list[str] | None,
-        typer.Option("--directions", "-d", help="Directions to sample: a view, or en-fr,fr-en,… (default: both views)"),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for statistics.md, statistics.json and plots")
-    ] = None,
+    temperature: Temperature = 5.0,
+    fixed: Fixed = None,
+    directions: Sampled = None,
+    output: Output = None,
     text: Annotated[bool, typer.Option("--text", help="Count words and characters too")] = False,
     name: Annotated[str, typer.Option("--split", help="Split to count")] = "train",
     pivot: Annotated[str, typer.Option("--pivot", help="Language of the X-EN column")] = "en",
