@@ -1,4 +1,4 @@
-"""The house: no function over 60 lines, no file over 350, no import cycle, no two modules of one name."""
+"""The house: no function over 60 lines, no file over 350, no import cycle, no two modules or folders of one name."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LONGEST_FUNCTION, LONGEST_FILE = 60, 350
 KERNELS = ("jit", "kernel")
 """Decorators of Triton kernels. A kernel is one function, however long."""
 ONE_PER_COMMAND = ("cli",)
-"""A verb's file is called as the module that does its work."""
-
-
+"""A verb's file is called as the module or the package that does its work."""
 OF_A_KIND = ("families", "kinds", "texts", "targets")
 """Folders of variants: a module there has the name of its variant, such as nllb, in each of them."""
+DATA = ("demo/base", "demo/packs", "experiments/profiles")
+"""Folders of data alone that have the name of what they hold, as the module has that reads it."""
 
 
 def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -82,13 +82,13 @@ def import_cycles(package: Path) -> list[str]:
 
 
 def shared_names(package: Path) -> list[str]:
-    """Names of modules that two files have."""
-    counted = Counter(
-        path.stem
-        for path in source_files(package)
-        if path.stem != "__init__" and parts_of(path, package)[0] not in ONE_PER_COMMAND and path.parent.name not in OF_A_KIND
-    )
-    return sorted(name for name, count in counted.items() if count > 1)
+    """Names that two modules have, or two folders, or a module and a folder."""
+    files = [path for path in package.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
+    modules = {path for path in files if path.suffix == ".py" and path.stem != "__init__" and path.parent.name not in OF_A_KIND}
+    folders = {parent for path in files for parent in path.parents if package in parent.parents}
+    excepted = {package / folder for folder in DATA} | {folder for folder in folders if folder.name in OF_A_KIND}
+    named = (path for path in modules | folders - excepted if path.relative_to(package).parts[0] not in ONE_PER_COMMAND)
+    return sorted(name for name, count in Counter(path.stem for path in named).items() if count > 1)
 
 
 def test_a_function_fits_a_screen() -> None:
@@ -119,6 +119,9 @@ LONG = "def long():\n" + "    pass\n" * LONGEST_FUNCTION
         ({"model/one.py": "from graftmt.model import two", "model/two.py": "import graftmt.model.one"}, import_cycles, "→"),
         ({"model/one.py": "from . import two", "model/two.py": "def later():\n    from . import one"}, import_cycles, None),
         ({"model/text.py": "", "data/text.py": ""}, shared_names, "text"),
+        ({"model/text.py": "", "text/__init__.py": ""}, shared_names, "text"),
+        ({"model/text/__init__.py": "", "data/text/__init__.py": ""}, shared_names, "text"),
+        ({"model/text.py": "", "data/text/a.yaml": ""}, shared_names, "text"),
         ({"model/add.py": "", "cli/add.py": ""}, shared_names, None),
         ({"text/families/nllb.py": "", "model/families/nllb.py": ""}, shared_names, None),
     ],

@@ -145,8 +145,8 @@ def import_model(source: str | Path, output: str | Path, **options: Any) -> Base
     `source` is an id of Hugging Face, a folder or a fairseq checkpoint; other `options` are the fields of `ImportOptions`:
     dtype, revision, name, licence, family, source_languages, target_languages.
     """
+    from graftmt.interop.importing.base_import import import_base
     from graftmt.interop.importing.import_options import ImportOptions
-    from graftmt.interop.importing.importing import import_base
 
     given = {**options, "source": str(source), "output": Path(output)}
     return import_base(from_mapping(ImportOptions, given)).base

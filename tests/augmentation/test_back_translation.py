@@ -17,8 +17,8 @@ from graftmt.augmentation.back_translation import (
     missing_chunks,
     search_options,
 )
+from graftmt.augmentation.chunk_workers import LOCAL
 from graftmt.augmentation.chunks import Chunk, Work, differences
-from graftmt.augmentation.engines import LOCAL
 from graftmt.augmentation.line_choice import Plan, Spec, make_plan
 from graftmt.data import Corpus
 from graftmt.errors import GraftError, LanguageError

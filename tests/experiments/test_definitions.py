@@ -83,8 +83,9 @@ def test_all_of_the_papers_models_tables_and_figures_are_there() -> None:
 def test_each_file_is_named_after_its_number() -> None:
     ours = ["beyond-source.yaml", "beyond-target.yaml"]
     expected = [*ours, *(f"table-{number:02}.yaml" for number, table in tables().items() if not table.ours)]
-    assert sorted(path.name for path in (FOLDER / "tables").iterdir()) == expected
-    assert sorted(path.name for path in (FOLDER / "figures").iterdir()) == [f"figure-{number}.yaml" for number in figures()]
+    assert sorted(path.name for path in (FOLDER / "table_definitions").iterdir()) == expected
+    drawn = [f"figure-{number}.yaml" for number in figures()]
+    assert sorted(path.name for path in (FOLDER / "figure_definitions").iterdir()) == drawn
 
 
 def test_models_have_the_papers_bold_numbers() -> None:

@@ -31,7 +31,7 @@ def torch_threads() -> Iterator[None]:
 
 
 def engine() -> Any:
-    from graftmt.interop.engines.ctranslate2 import CTranslate2Engine
+    from graftmt.interop.ctranslate2_engine import CTranslate2Engine
 
     return CTranslate2Engine()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from graftmt.augmentation.engines import Engine
+from graftmt.augmentation.chunk_workers import ChunkEngine
 from graftmt.errors import ConfigError, LanguageError
 from graftmt.options import argument, option
 from graftmt.text.languages import check_language_names
@@ -82,10 +82,10 @@ class AugmentOptions:
         _ = self.cluster  # which checks what belongs to it
 
     @property
-    def cluster(self) -> Engine:
+    def cluster(self) -> ChunkEngine:
         """Who does the work."""
         gpu = self.engine == "ray" and self.device.startswith("cuda")
-        return Engine(name=self.engine, address=self.ray_address, workers=self.workers, gpu=gpu)
+        return ChunkEngine(name=self.engine, address=self.ray_address, workers=self.workers, gpu=gpu)
 
     @property
     def work(self) -> Path:

@@ -25,7 +25,7 @@ from graftmt.augmentation.line_choice import Plan, Spec, make_plan
 from graftmt.base import Base, read_base_document
 from graftmt.data import Corpus
 from graftmt.devices import choose_device
-from graftmt.engines import Engine as SearchEngine
+from graftmt.engines import Engine
 from graftmt.errors import DataError, GraftError
 from graftmt.files import exclusive, read_json, remove_left
 from graftmt.packs.named_packs import parse_packs
@@ -70,7 +70,7 @@ def augment(
     *,
     splits: Mapping[str, Corpus] | None = None,
     resident: Base | None = None,
-    search: SearchEngine | None = None,
+    search: Engine | None = None,
 ) -> AugmentResult:
     """Makes the corpus folder, or resumes making it. `splits`: text that is open already; `resident`: the teacher's base;
     `search`: what `translate_with` names, if that is not graftmt itself."""

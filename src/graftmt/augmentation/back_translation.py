@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graftmt.augmentation.chunk_workers import ChunkEngine, map_chunks
 from graftmt.augmentation.chunks import Chunk, Translated, Work
-from graftmt.augmentation.engines import Engine, map_chunks
 from graftmt.augmentation.line_choice import Plan
 from graftmt.base import Base, read_base_document
 from graftmt.data import Corpus
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.devices import choose_device
-from graftmt.engines import Engine as SearchEngine
+from graftmt.engines import Engine
 from graftmt.errors import LanguageError, nearest
 from graftmt.packs import load_pack
 from graftmt.translation_requests import LongLine, Request
@@ -42,7 +42,7 @@ class Teacher:
     packs: Mapping[str, Path] | Sequence[Path] = ()
     device: str = "cpu"
     dtype: str = "fp32"
-    search: SearchEngine | None = None
+    search: Engine | None = None
     """What searches for translations, where it is not graftmt itself."""
 
     def load(self) -> Translator:
@@ -202,7 +202,7 @@ def back_translate(
     groups: Iterable[Sequence[Chunk]],
     translate: Callable[[Sequence[Chunk]], list[Translated]],
     work: Work,
-    engine: Engine,
+    engine: ChunkEngine,
     hear: Callable[[int], None] = lambda lines: None,
 ) -> None:
     """Translates chunks and stores each as soon as it is done."""
@@ -212,7 +212,7 @@ def back_translate(
         hear(sum(len(done.lines) for done in group))
 
 
-def lines_together(device: str, engine: Engine) -> int:
+def lines_together(device: str, engine: ChunkEngine) -> int:
     """Lines of different chunks that a GPU translates in the same batches; a chunk of a few languages alone leaves it idle."""
     return LINES_TOGETHER if engine.name == "local" and device.startswith("cuda") else 0
 

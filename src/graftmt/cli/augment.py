@@ -29,7 +29,7 @@ def augment(options: AugmentOptions, quiet: Quiet = False, as_json: AsJson = Fal
     """
     from graftmt.augmentation.augmenting import augment as run
     from graftmt.devices import choose_device
-    from graftmt.interop.engines import open_engine
+    from graftmt.interop.engine_registry import open_engine
 
     search = open_engine(options.translate_with, choose_device(options.device), options.dtype)
     with stoppable(as_json=as_json, made="folder"):

@@ -73,7 +73,7 @@ def numbers(text: str, option: str) -> list[int]:
 
 def open_translator(options: ModelOptions) -> Translator:
     """Base and packs as they were named, run by the engine that was named; `options.device` is chosen already."""
-    from graftmt.interop.engines import open_translator
+    from graftmt.interop.engine_registry import open_translator
     from graftmt.packs.named_packs import parse_packs
 
     packs = parse_packs(options.packs)

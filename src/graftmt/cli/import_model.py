@@ -25,7 +25,7 @@ def import_model(options: ImportOptions, quiet: Quiet = False, as_json: AsJson =
 
     More: docs/importing.md
     """
-    from graftmt.interop.importing.importing import import_base
+    from graftmt.interop.importing.base_import import import_base
 
     result = import_base(options)
     if as_json:

@@ -44,11 +44,11 @@ def clean(options: CleanOptions, limits: CleaningConfig, quiet: Quiet = False, a
 
 def with_engine(options: CleanOptions) -> ChunkMapper:
     """Chunks in this process, in several of this machine, or on so many workers of a Ray cluster."""
-    from graftmt.augmentation.engines import Engine, map_chunks
+    from graftmt.augmentation.chunk_workers import ChunkEngine, map_chunks
     from graftmt.prepare.cleaning import clean_chunk, in_processes, in_this_process
 
     on_ray = options.engine == "ray"
-    engine = Engine(name=options.engine, address=options.ray_address, workers=options.processes if on_ray else None)
+    engine = ChunkEngine(name=options.engine, address=options.ray_address, workers=options.processes if on_ray else None)
     if not on_ray:
         return in_this_process if options.processes in (None, 1) else in_processes(options.processes)
 

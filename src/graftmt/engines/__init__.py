@@ -1,6 +1,6 @@
 """What searches for translations once a composition is made: an engine, of which each kind is one file. Above `decoding`.
 
-`native` is graftmt's own search. Engines that need other programs are in `interop.engines`.
+`native` is graftmt's own search. `interop.engine_registry` knows all engines, also those that need other programs.
 """
 
 from graftmt.engines.engine_protocol import Engine, Searcher

@@ -1,8 +1,8 @@
 """What the paper trained and what it printed, read from the YAML files beside this module. Layer 7.
 
-`models.yaml` has every numbered model once; `tables/` and `figures/` have what the paper shows of them, `findings.yaml` what it
-concludes. `beyond.yaml` and `tables/beyond-*.yaml` have models and tables of our own, which nobody printed; their numbers begin
-with `FIRST_OF_OURS`.
+`models.yaml` has every numbered model once. What the paper shows of them is in `table_definitions/` and `figure_definitions/`,
+what it concludes in `findings.yaml`. Models and tables of our own, which nobody printed, are in `beyond.yaml` and
+`table_definitions/beyond-*.yaml`; their numbers begin with `FIRST_OF_OURS`.
 """
 
 from __future__ import annotations
@@ -225,13 +225,13 @@ def models() -> dict[int, Model]:
 
 @cache
 def tables() -> dict[int, Table]:
-    found = [from_mapping(Table, load_yaml(path)) for path in (FOLDER / "tables").glob("*.yaml")]
+    found = [from_mapping(Table, load_yaml(path)) for path in (FOLDER / "table_definitions").glob("*.yaml")]
     return {table.number: table for table in sorted(found, key=lambda table: table.number)}
 
 
 @cache
 def figures() -> dict[int, Figure]:
-    found = (from_mapping(Figure, load_yaml(path)) for path in sorted((FOLDER / "figures").glob("*.yaml")))
+    found = (from_mapping(Figure, load_yaml(path)) for path in sorted((FOLDER / "figure_definitions").glob("*.yaml")))
     return {figure.number: figure for figure in found}
 
 

@@ -1,1 +1,1 @@
-"""Models of other programs: imported as bases (`importing`), and bases with packs handed on to them (`export`)."""
+"""Models of other programs: imported as bases (`importing`), made of bases with packs (`export`), or used to search."""

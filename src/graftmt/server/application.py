@@ -19,7 +19,7 @@ from graftmt.base import Base
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
-from graftmt.interop.engines.ctranslate2 import CTranslate2Engine
+from graftmt.interop.ctranslate2_engine import CTranslate2Engine
 from graftmt.server import jobs_api, libretranslate, own_api, page_routes
 from graftmt.server.background_jobs import Jobs
 from graftmt.server.clients import Clients

@@ -13,7 +13,7 @@ from typing import Any
 from graftmt.data import Direction
 from graftmt.errors import ConfigError, ExportError, nearest
 from graftmt.files import atomic_folder, write_json, write_text
-from graftmt.interop.export.components import check_components
+from graftmt.interop.export.component_check import check_components
 from graftmt.interop.export.pages import page
 from graftmt.interop.export.plain_model import plain_model
 from graftmt.interop.export.target import ExportTarget, Job, Sentences

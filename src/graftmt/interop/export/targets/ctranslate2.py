@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from graftmt.errors import ExportError
-from graftmt.interop.export.components import check_components
+from graftmt.interop.export.component_check import check_components
 from graftmt.interop.export.plain_model import PlainModel, plain_model
 from graftmt.interop.export.row_names import row_names
 from graftmt.interop.export.target import ExportTarget, Job

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graftmt.engines import Engine
 from graftmt.errors import ConfigError, nearest
-from graftmt.interop.engines.ctranslate2 import CTranslate2Engine
+from graftmt.interop.ctranslate2_engine import CTranslate2Engine
 from graftmt.packs import Pack
 from graftmt.translator import Translator
 

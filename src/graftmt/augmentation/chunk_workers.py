@@ -28,7 +28,7 @@ RETRIES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Engine:
+class ChunkEngine:
     """Where the work is done."""
 
     name: Literal["local", "ray"] = "local"
@@ -48,10 +48,10 @@ class Engine:
             raise ConfigError("an address and a number of workers are for the engine ray; add --engine ray.")
 
 
-LOCAL = Engine()
+LOCAL = ChunkEngine()
 
 
-def map_chunks(function: Callable[[T], R], chunks: Iterable[T], engine: Engine = LOCAL) -> Iterator[R]:
+def map_chunks(function: Callable[[T], R], chunks: Iterable[T], engine: ChunkEngine = LOCAL) -> Iterator[R]:
     """function(chunk) for each chunk, in order, as they come; few are held at a time, so that chunks may be read on the fly.
 
     With Ray every worker has a copy of `function` of its own for as long as it lives: what is costly to load is loaded by
@@ -62,7 +62,7 @@ def map_chunks(function: Callable[[T], R], chunks: Iterable[T], engine: Engine =
     return _map_with_ray(function, chunks, engine)
 
 
-def _map_with_ray(function: Callable[[T], R], chunks: Iterable[T], engine: Engine) -> Iterator[R]:
+def _map_with_ray(function: Callable[[T], R], chunks: Iterable[T], engine: ChunkEngine) -> Iterator[R]:
     waiting = iter(chunks)
     try:
         first = next(waiting)  # a cluster takes seconds to start, for nothing where there is nothing to do
@@ -98,7 +98,7 @@ def _map_with_ray(function: Callable[[T], R], chunks: Iterable[T], engine: Engin
                 following += 1
 
 
-def _start_workers(ray: Any, function: Callable[[T], R], engine: Engine) -> list[Any]:
+def _start_workers(ray: Any, function: Callable[[T], R], engine: ChunkEngine) -> list[Any]:
     class Worker:
         def __init__(self, function: Callable[[T], R]) -> None:
             self.function = function
@@ -134,7 +134,7 @@ def _get(ray: Any, reference: Any) -> Any:
 
 
 @contextmanager
-def _cluster(ray: Any, engine: Engine) -> Iterator[None]:
+def _cluster(ray: Any, engine: ChunkEngine) -> Iterator[None]:
     """The one this process is connected to already, else that of the address, else one for the time being."""
     if ray.is_initialized():
         yield

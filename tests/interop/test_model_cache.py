@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graftmt.errors import ConfigError
-from graftmt.interop.engines.model_cache import CHECKSUMS, ModelCache, cache_limit, is_whole
+from graftmt.interop.model_cache import CHECKSUMS, ModelCache, cache_limit, is_whole
 
 SIZE = 10_000
 

@@ -15,8 +15,8 @@ import graftmt as graftmt_package
 from graftmt.base import Base
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, ExportError
-from graftmt.interop.engines import ENGINES, open_engine, open_translator
-from graftmt.interop.engines.ctranslate2 import CTranslate2Engine
+from graftmt.interop.ctranslate2_engine import CTranslate2Engine
+from graftmt.interop.engine_registry import ENGINES, open_engine, open_translator
 from graftmt.packs import Pack, Recipe, create_pack
 from graftmt.text import Subwords
 from graftmt.translation_requests import Request, Translation

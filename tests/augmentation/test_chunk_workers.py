@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graftmt.augmentation.engines import Engine, map_chunks
+from graftmt.augmentation.chunk_workers import ChunkEngine, map_chunks
 from graftmt.errors import ConfigError, DataError, GraftError
 
 
@@ -39,14 +39,14 @@ def test_the_local_engine_takes_a_chunk_at_a_time() -> None:
 )
 def test_engines_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Engine(**options)
+        ChunkEngine(**options)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(GraftError, match=r"graftmt\[ray\]"):
-        list(map_chunks(str, [1], Engine(name="ray")))
-    assert list(map_chunks(str, [], Engine(name="ray"))) == []  # nothing to do needs nothing
+        list(map_chunks(str, [1], ChunkEngine(name="ray")))
+    assert list(map_chunks(str, [], ChunkEngine(name="ray"))) == []  # nothing to do needs nothing
 
 
 def test_a_cluster_that_does_not_answer_is_said_soon() -> None:
@@ -55,7 +55,7 @@ def test_a_cluster_that_does_not_answer_is_said_soon() -> None:
         free.bind(("127.0.0.1", 0))  # a port that nobody listens at
         address = f"127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(GraftError, match=f"no Ray cluster answers at '{address}'.*Check --ray-address"):
-            list(map_chunks(str, [1], Engine(name="ray", address=address)))
+            list(map_chunks(str, [1], ChunkEngine(name="ray", address=address)))
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_ray_gives_what_this_process_gives_in_order_from_workers_that_keep_what_
             drawn.append(number)
             yield number
 
-    results = map_chunks(counting(tmp_path), chunks(), Engine(name="ray"))
+    results = map_chunks(counting(tmp_path), chunks(), ChunkEngine(name="ray"))
     first = next(results)
     assert len(drawn) < 40  # the rest is read when it is needed
     found = [first, *results]
@@ -122,7 +122,7 @@ def test_errors_of_rays_workers_are_ours(ray: Any) -> None:
         return chunk
 
     with pytest.raises(DataError, match=r"^line 3 is broken; mend it\.$"):
-        list(map_chunks(refuse, range(6), Engine(name="ray", workers=1)))
+        list(map_chunks(refuse, range(6), ChunkEngine(name="ray", workers=1)))
 
 
 def test_a_worker_that_dies_is_started_again(ray: Any, tmp_path: Any) -> None:
@@ -137,10 +137,10 @@ def test_a_worker_that_dies_is_started_again(ray: Any, tmp_path: Any) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return chunk
 
-    assert list(map_chunks(die_once, range(5), Engine(name="ray", workers=1))) == list(range(5))
+    assert list(map_chunks(die_once, range(5), ChunkEngine(name="ray", workers=1))) == list(range(5))
     assert marker.exists()
 
 
 def test_a_cluster_without_gpus_says_so(ray: Any) -> None:
     with pytest.raises(GraftError, match="the Ray cluster has no GPUs"):
-        list(map_chunks(str, [1], Engine(name="ray", gpu=True)))
+        list(map_chunks(str, [1], ChunkEngine(name="ray", gpu=True)))
