@@ -51,7 +51,7 @@ bench: $(READY_DEV) ## Run each benchmark in benchmarks/ that needs no GPU
 	done
 
 clean: ## Remove caches and build output; .venv and runs stay
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis src/*.egg-info
 	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY_PYTHON):
