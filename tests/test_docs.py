@@ -16,7 +16,8 @@ from graftmt.cli.app import app
 ROOT = Path(__file__).parent.parent
 GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [*GUIDES, *sorted((ROOT / "docs" / "results").rglob("*.md"))]
-MOST_WORDS = 40
+MOST_WORDS = 25
+LONGEST_LINE = 128
 
 
 def text_of(page: Path) -> str:
@@ -129,6 +130,12 @@ def test_links_and_anchors_lead_somewhere() -> None:
 def test_sentences_are_short(page: Path) -> None:
     long = [sentence for sentence in sentences(text_of(page)) if len(sentence.split()) > MOST_WORDS]
     assert not long, "\n".join(long)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_lines_of_prose_fit_an_editor(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
+    assert not [line for line in prose.splitlines() if len(line) > LONGEST_LINE and not line.startswith("|")]
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
