@@ -22,6 +22,11 @@ DATA = ("demo/base", "demo/packs", "experiments/profiles")
 """Folders of data alone that have the name of what they hold, as the module has that reads it."""
 
 
+COMPONENTS = "graftmt.packs.components."
+NAMED_STILL = ("adding/plan.py", "training/pack_preparation.py")
+"""Modules that do import a kind of component. No other may."""
+
+
 def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(kernel in ast.unparse(decorator) for decorator in function.decorator_list for kernel in KERNELS)
 
@@ -91,6 +96,18 @@ def shared_names(package: Path) -> list[str]:
     return sorted(name for name, count in Counter(path.stem for path in named).items() if count > 1)
 
 
+def named_components(package: Path) -> list[str]:
+    """One line per import, wherever it stands, of a kind of component by its module. The registry finds them all."""
+    folder = package / "packs" / "components"
+    found = set()
+    for path in source_files(package):
+        if path.parent != folder:
+            inside = (package.name, *parts_of(path, package))
+            modules = (module for node in ast.walk(parse(path)) for module in imported_modules(node, inside))
+            found |= {f"{path.relative_to(package)}: {name}" for name in modules if name.startswith(COMPONENTS)}
+    return sorted(found)
+
+
 def test_a_function_fits_a_screen() -> None:
     assert long_functions(PACKAGE) == []
 
@@ -107,6 +124,11 @@ def test_a_modules_name_is_its_own() -> None:
     assert shared_names(PACKAGE) == []
 
 
+def test_components_are_known_to_the_registry_alone() -> None:
+    found = {line.partition(":")[0] for line in named_components(PACKAGE)}
+    assert found <= set(NAMED_STILL)
+
+
 LONG = "def long():\n" + "    pass\n" * LONGEST_FUNCTION
 
 
@@ -118,6 +140,10 @@ LONG = "def long():\n" + "    pass\n" * LONGEST_FUNCTION
         ({"model/layers.py": "\n" * (LONGEST_FILE + 1)}, long_files, "has 351 lines"),
         ({"model/one.py": "from graftmt.model import two", "model/two.py": "import graftmt.model.one"}, import_cycles, "→"),
         ({"model/one.py": "from . import two", "model/two.py": "def later():\n    from . import one"}, import_cycles, None),
+        ({"data/a.py": "def later():\n    from graftmt.packs.components import lora"}, named_components, "lora"),
+        ({"packs/a.py": "from .components.lora import LowRank"}, named_components, "lora"),
+        ({"packs/a.py": "from graftmt.packs import components"}, named_components, None),
+        ({"packs/components/a.py": "from graftmt.packs.components.lora import LowRank"}, named_components, None),
         ({"model/text.py": "", "data/text.py": ""}, shared_names, "text"),
         ({"model/text.py": "", "text/__init__.py": ""}, shared_names, "text"),
         ({"model/text/__init__.py": "", "data/text/__init__.py": ""}, shared_names, "text"),

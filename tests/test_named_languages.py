@@ -17,7 +17,6 @@ from graftmt.data import Corpus, Direction, select_directions
 from graftmt.data.training_text import open_split
 from graftmt.errors import LanguageError
 from graftmt.packs import Recipe
-from graftmt.packs.components.language_code import code_of, with_base_codes
 from graftmt.text import Tokenizer
 from graftmt.text.language_tags import is_installed
 from graftmt.translator import Translator
@@ -96,15 +95,15 @@ def test_directions_by_name() -> None:
 @needs_names
 @pytest.mark.parametrize("written", ["code:learned:en", "code:learned:English", "code:learned:eng"])
 def test_codes_in_recipes(base: Base, written: str) -> None:
-    recipe = with_base_codes(Recipe.parse(f"embed + {written}"), "target", base)
-    assert code_of(recipe).language == "eng_Latn"
-    assert code_of(with_base_codes(Recipe.parse("embed + code:proxy:Russian"), "target", base)).language == "rus_Cyrl"
-    assert with_base_codes(Recipe.parse("embed + code:none"), "target", base) == Recipe.parse("embed + code:none")
+    recipe = Recipe.parse(f"embed + {written}").with_codes_of(base, "target")
+    assert recipe.code.language == "eng_Latn"
+    assert Recipe.parse("embed + code:proxy:Russian").with_codes_of(base, "target").code.language == "rus_Cyrl"
+    assert Recipe.parse("embed + code:none").with_codes_of(base, "target") == Recipe.parse("embed + code:none")
 
 
 def test_a_recipe_without_a_code_takes_english_without_a_library(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graftmt.text.aliases.is_installed", lambda: False)
-    assert code_of(with_base_codes(Recipe.parse("embed"), "target", base)).language == "eng_Latn"
+    assert Recipe.parse("embed").with_codes_of(base, "target").code.language == "eng_Latn"
 
 
 @pytest.mark.slow

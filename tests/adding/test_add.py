@@ -24,7 +24,6 @@ from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import exclusive
 from graftmt.packs import load_pack
 from graftmt.packs.card import kind_of
-from graftmt.packs.components.language_code import code_of
 from graftmt.progress import Listener, heard_by
 from graftmt.training import Stopped
 from graftmt.translator import Translator
@@ -359,7 +358,7 @@ def test_the_nearest_code_is_looked_up_in_another_model(
     recipe = "embed + code:proxy:nearest"
     result = add(options, base, side="target", recipe=recipe, codes_from=oracle, steps=1, merges=20)
     assert result.pack is not None
-    assert code_of(result.pack.recipe).language in base.languages
+    assert result.pack.recipe.code.language in base.languages
     assert result.to_dict()["recipe"] == str(result.pack.recipe)
 
 
@@ -604,7 +603,7 @@ def test_a_base_without_english_lends_the_code_of_what_is_trained_with(
     folder = graft_base(languages=("fr", "ru"))
     result = add(options, None, base=folder, side="target", partners=("fr",))
     assert result.pack is not None
-    assert code_of(result.pack.recipe).language == "fr"
+    assert result.pack.recipe.code.language == "fr"
 
 
 @pytest.mark.slow

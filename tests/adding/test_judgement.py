@@ -8,7 +8,7 @@ import pytest
 
 from graftmt.adding.judgement import SIZE_CURVES, Judgement, expected_gain, is_still_improving, judged
 from graftmt.adding.verdict import Verdict
-from graftmt.packs import Recipe
+from graftmt.packs import Recipe, Side
 
 
 def judgement(
@@ -20,10 +20,11 @@ def judgement(
     pairs: int = 2000,
     is_default: bool = True,
     improving: bool = False,
+    side: Side = "source",
 ) -> Judgement:
     entry = {"source": "el", "target": "en", "bleu": 1.0, "chrf": chrf, "lines": 100, "zero_shot": False, "few_lines": False}
     verdict = Verdict("test", 5, {"el-en": entry}, [], copying=copying, own=own, own_directions=("fr-en",) if own else ())
-    found = judged(verdict, "source", pairs, recipe=Recipe.parse(recipe), is_default=is_default, still_improving=improving)
+    found = judged(verdict, side, pairs, recipe=Recipe.parse(recipe), is_default=is_default, still_improving=improving)
     assert found is not None
     return found
 
@@ -65,9 +66,34 @@ def test_the_curve_is_what_was_measured_and_more_text_never_hurts(side: str) -> 
 
 
 def test_what_another_recipe_costs_in_other_directions_is_named() -> None:
-    for recipe in ("embed + enc-adapters-all(64)", "embed + enc-first-layer", "embed + enc-all-layers"):
-        assert any(words.startswith("Zero-shot: ") for words in judgement(50, own=60, recipe=recipe, is_default=False).advice)
+    for part in ("enc-adapters-all(64)", "enc-lora-all(16)", "enc-first-layer", "enc-all-layers"):
+        recipe = f"embed + {part}"
+        advice = judgement(50, own=60, recipe=recipe, is_default=False).advice
+        assert sum(words.startswith("Zero-shot: ") for words in advice) == 1
         assert not any("Zero-shot" in words for words in judgement(50, own=60, recipe=recipe).advice)
+
+
+def test_every_part_of_a_recipe_names_its_own_cost_once() -> None:
+    recipe = "embed + enc-first-layer + enc-adapters-2(64) + enc-adapters-3(32) + enc-lora-4(8)"
+    advice = judgement(50, own=60, recipe=recipe, is_default=False).advice
+    costs = [words for words in advice if words.startswith("Zero-shot: ")]
+    assert [any(part in words for words in costs) for part in ("first layer", "adapters", "LoRA")] == [True] * 3
+    assert len(costs) == 3
+
+
+def test_a_target_pack_is_told_of_what_was_measured_for_its_side() -> None:
+    def costs(recipe: str) -> list[str]:
+        advice = judgement(50, own=60, recipe=recipe, is_default=False, side="target").advice
+        return [words for words in advice if words.startswith("Zero-shot: ")]
+
+    assert [len(costs(f"embed + {part}")) for part in ("lora-all(16)", "adapters-all(64)")] == [1, 1]
+    assert costs("embed + dec-last-layer + dec-lora-first(16) + enc-adapters-last(64)") == []
+
+
+def test_what_is_for_trained_directions_alone_costs_the_others_nothing() -> None:
+    for part in ("enc-adapters-all(64)@trained", "enc-lora-all(16)@trained", "enc-all-layers@trained"):
+        advice = judgement(50, own=60, recipe=f"embed + {part}", is_default=False).advice
+        assert not any("Zero-shot" in words for words in advice)
 
 
 def test_training_that_was_still_improving_is_told() -> None:

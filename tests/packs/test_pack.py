@@ -21,7 +21,6 @@ from graftmt.data import BatchMaker, Corpus
 from graftmt.errors import ConfigError, GraftError, LanguageError
 from graftmt.packs import Pack, Recipe, check_recipe, compose, create_pack, load_pack, save_pack
 from graftmt.packs.components.adapters import NEARLY_ZERO
-from graftmt.packs.components.language_code import code_of
 from graftmt.text import END_ID, PADDING_ID, Subwords, code_symbol
 from graftmt.training.pack_job import PackJob
 from graftmt.training.pack_preparation import prepare_pack
@@ -149,7 +148,7 @@ def test_exactly_the_parameters_of_the_recipe_move(trained: Trained) -> None:
     expected = {"embedding.weight", *(pattern for pattern in patterns if "*" not in pattern)}
     expected |= {name for name in names if any(fnmatch(name, pattern) for pattern in patterns)}
     written_here = pack.side == "target" or trained.base.tokenizer.code_placement == "decoder"
-    if written_here and code_of(pack.recipe).kind == "learned":
+    if written_here and pack.recipe.code.kind == "learned":
         expected.add("code.weight")
     assert pack.parameters.keys() == trained.first.keys() == expected
     still = [name for name, first in trained.first.items() if torch.equal(first, pack.parameters[name])]
@@ -177,13 +176,13 @@ def test_rows_move_where_training_touched_them(trained: Trained) -> None:
         assert trained.moved("embedding.weight" if tied else "output.weight").all()
     if "code.weight" in pack.parameters:
         assert trained.moved("code.weight").all()
-    elif code_of(pack.recipe).kind in ("fixed", "proxy"):
+    elif pack.recipe.code.kind in ("fixed", "proxy"):
         # The code in use is the base's, which has not moved.
         model, codec, direction = job.composition.model, job.prepared.codec, job.directions[0]
         decoder = pack.side == "target" and trained.base.tokenizer.code_placement == "decoder"
         code = codec.decoder_prefix(direction.target)[1] if decoder else codec.source_prefix(*direction)[0]
         used = (model.target_embedding if decoder else model.source_embedding)(torch.tensor([code]))[0]
-        row = trained.base.tokenizer.vocabulary.code(code_of(pack.recipe).language)
+        row = trained.base.tokenizer.vocabulary.code(pack.recipe.code.language)
         assert torch.equal(used, trained.base.model.source_embedding.weight[row])
     elif pack.side == "source" and trained.base.tokenizer.code_placement == "source":
         codes = {language: pack.tokenizer.vocabulary.code(language) for language in trained.base.languages}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from graftmt.adding.examination import Examination
 from graftmt.base import Base
 from graftmt.packs import Recipe, Side
-from graftmt.packs.components.language_code import has_choice
 from graftmt.text import languages_of
 from graftmt.text.aliases import english_in
 
@@ -37,7 +36,7 @@ def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None
     else:
         recipe = "embed" + " + enc-first-layer" * augmented + " + init:alignment"
     own = languages_of(base.tokenizer, side)  # those with a code where the new language gets one
-    if "en" not in own and has_choice(side, base.tokenizer.layout.placement(side)):
+    if "en" not in own and base.tokenizer.layout.code_matrix(side) is not None:
         known = [name for name in partners or () if name in own] or own
         recipe = f"{recipe} + code:learned:{english_in(own) or known[0]}"
     return Recipe.parse(recipe)

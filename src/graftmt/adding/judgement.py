@@ -138,25 +138,11 @@ def _more_steps(still_improving: bool, level: Level) -> list[str]:
 
 def _recipe_cost(recipe: Recipe, side: Side, is_default: bool) -> list[str]:
     """What another recipe than the default costs in directions that are not trained, where that was measured."""
-    text = str(recipe)
-    if is_default or side == "target":
+    if is_default:
         return []
-    if "all-enc-layers" in text or "enc-all-layers" in text:
-        return [
-            "Zero-shot: tuning the whole encoder cost 27 to 36 chrF into languages that were not trained (Greek, 47.7 to 20.8 "
-            "and 11.8; docs/results/docs-reading.md). The default recipe cost nothing."
-        ]
-    if "adapters" in text:
-        return [
-            "Zero-shot: encoder adapters cost about half a point of chrF into languages that were not trained in a short "
-            "training, and in the paper, with a long one, nearly all of it (41.7 to 10.0). The default recipe cost nothing."
-        ]
-    if "enc-first-layer" in text:
-        return [
-            "Zero-shot: a first layer tuned without lines in other languages cost nothing in a short training, and in the "
-            "paper, with a long one, nearly all of it (41.7 to 10.2). With --augment 1k-bt it stays."
-        ]
-    return []
+    costs = dict.fromkeys(component.zero_shot_cost(side) for component in recipe.components)
+    default = " The default recipe cost nothing." if side == "source" else ""
+    return [f"Zero-shot: {cost}{default}" for cost in costs if cost]
 
 
 def is_still_improving(validations: Sequence[dict[str, Any]]) -> bool:

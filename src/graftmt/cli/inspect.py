@@ -49,13 +49,12 @@ def inspect(
 def codes_in_words(facts: dict[str, Any]) -> str:
     """The language codes that a pack brings: those it has learned, and copies of the base's."""
     from graftmt.packs import Recipe
-    from graftmt.packs.components.language_code import WEIGHT, code_of
 
-    learned = WEIGHT.partition(".")[0] in facts["parameters_of"]
+    code = Recipe.parse(facts["recipe"]).code
+    learned = code.own_codes.partition(".")[0] in facts["parameters_of"]
     own = [f"{', '.join(facts['languages'])} (learned)"] if learned else []
     copied = [f"{', '.join(facts['codes'])} (the base's)"] if facts["codes"] else []
-    kind = str(code_of(Recipe.parse(facts["recipe"])))
-    return "; ".join([*own, *copied]) or ("none of its own" if kind.startswith("code:learned") else kind)
+    return "; ".join([*own, *copied]) or ("none of its own" if str(code).startswith("code:learned") else str(code))
 
 
 def readable(value: Any) -> str:

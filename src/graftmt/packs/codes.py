@@ -10,7 +10,6 @@ from torch import Tensor
 from graftmt.base import Base
 from graftmt.errors import ConfigError
 from graftmt.packs.archive import is_pack
-from graftmt.packs.components.language_code import WEIGHT, code_of
 from graftmt.packs.storage import load_pack
 
 
@@ -22,12 +21,12 @@ def nearest_code(language: str, model: Path, base: Base) -> str:
     """
     if is_pack(model):
         pack = load_pack(model)
-        own = pack.side == "target" and code_of(pack.recipe).is_own(pack.side, pack.tokenizer.layout.placement(pack.side))
+        own = pack.side == "target" and pack.recipe.code.is_own(pack.side, pack.tokenizer.layout.placement(pack.side))
         if language not in pack.languages or not own:
             raise ConfigError(f"the pack {model} has no learned code of {language!r}; give a target pack that has, or a base.")
         if pack.base != base.fingerprint:
             raise ConfigError(f"the pack {model} is of another base, whose codes cannot be compared with this one's.")
-        wanted = pack.parameters[WEIGHT][pack.languages.index(language)].detach()
+        wanted = pack.parameters[pack.recipe.code.own_codes][pack.languages.index(language)].detach()
         return _closest(wanted, base, base.target_languages)
     other = Base.load(model)
     if language not in other.target_languages:

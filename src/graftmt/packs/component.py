@@ -158,6 +158,10 @@ class Component(ABC):
 
     # What it does
 
+    def zero_shot_cost(self, side: Side) -> str:
+        """What it cost, where that was measured, in directions that a pack of this side was not trained in. "": not known."""
+        return ""
+
     @property
     def needs_translations(self) -> bool:
         """Whether its first values are made from aligned text."""

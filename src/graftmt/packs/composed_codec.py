@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graftmt.errors import LanguageError, nearest
-from graftmt.packs.components.language_code import code_of
 from graftmt.packs.pack import Pack
 from graftmt.text import Text, TextCodec, languages_of
 from graftmt.text.layout import Side
@@ -27,16 +26,11 @@ class ComposedCodec(TextCodec):
         return self.base.side(side) if pack is None else pack.tokenizer
 
     def code_rows(self, language: str, side: Side, matrix: Side) -> list[int]:
-        """A row of the matrix, or of those that the language's pack puts after them; none with `code:none`."""
+        """A row of the matrix, or of those that the language's pack puts after them; none where the pack goes without."""
         pack, text = self._pack(side), self.text_of(matrix)
         if pack is None:
             return [text.code(language)]
-        choice = code_of(pack.recipe)
-        if choice.kind == "none":
-            return []
-        if choice.kind == "learned":
-            return [len(text) + pack.languages.index(language)]
-        return [len(text) if choice.is_lent(self.base.layout.placement(side)) else text.code(choice.language)]
+        return pack.recipe.code.rows_of(text, pack.languages.index(language), self.base.layout.placement(side))
 
     def check(self, language: str, side: Side) -> None:
         """A pack's matrix has rows for the text of its own languages only."""

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from graftmt.errors import ConfigError
-from graftmt.packs.component import Component
+from graftmt.packs.code_component import CodeComponent
+from graftmt.packs.component import Component, Side
 from graftmt.packs.registry import Kind, kinds
+
+if TYPE_CHECKING:
+    from graftmt.base import Base
 
 C = TypeVar("C", bound=Component)
 
@@ -60,6 +64,16 @@ class Recipe:
         """The same with this component in the place of all others of its kind."""
         kept = (other for other in self.components if type(other) is not type(component))
         return Recipe((*kept, component))
+
+    @property
+    def code(self) -> CodeComponent:
+        """How the pack's language is named to the model."""
+        return next(component for component in self.components if isinstance(component, CodeComponent))
+
+    def with_codes_of(self, base: Base, side: Side) -> Recipe:
+        """The same with the base's own name for the language whose code is taken."""
+        matrix = base.tokenizer.layout.code_matrix(side)
+        return self if matrix is None else self.having(self.code.named_as_in(base.tokenizer.side(matrix).languages))
 
     @property
     def scoped(self) -> bool:

@@ -14,12 +14,13 @@ from graftmt.errors import ConfigError, nearest
 from graftmt.model import ModelConfig
 from graftmt.model.embeddings import ExtendedEmbedding
 from graftmt.packs.beginning import Beginning
+from graftmt.packs.code_component import CodeComponent
 from graftmt.packs.component import Component, Description, Export, Shape, Side, Written
 from graftmt.packs.installation import Installation
 from graftmt.packs.layer_choice import pattern
 from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe
-from graftmt.text import CodePlacement
+from graftmt.text import CodePlacement, Text
 from graftmt.text.aliases import english_in, find_language
 from graftmt.text.layout import LAYOUTS
 
@@ -34,13 +35,14 @@ _WRITTEN = pattern(r"code:\s*(?P<kind>[^\s:]*)(?::(?P<language>\S*))?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageCode(Component):
+class LanguageCode(CodeComponent):
     """What is written to name the pack's language."""
 
     kind: CodeKind = "learned"
     language: str = "en"
     """The base's language whose code it starts from (learned) or is (fixed, proxy; proxy also `nearest`); none has none."""
 
+    own_codes = WEIGHT
     position = 91
     descriptions = (
         Description("code:learned:en", "a language code of its own that starts as the base's for en: the default", "target"),
@@ -76,16 +78,18 @@ class LanguageCode(Component):
     def clash(self, earlier: Component) -> str:
         return "is a second choice of code; leave one of them out." if isinstance(earlier, LanguageCode) else ""
 
-    def named_as_in(self, codes: Sequence[str]) -> LanguageCode:
+    def naming(self, language: str) -> Self:
+        return replace(self, language=language)
+
+    def named_as_in(self, codes: Sequence[str]) -> Self:
         """The same with the base's own code for its language: `eng_Latn` for en, English or eng."""
         if not self.language or self.is_nearest or self.language in codes:
             return self
         known = english_in(codes) if self == LanguageCode() else find_language(self.language, codes, str(self))
-        return self if known is None else replace(self, language=known)
+        return self if known is None else self.naming(known)
 
     @property
     def is_nearest(self) -> bool:
-        """Whether it is still to be found out which of the base's codes it is."""
         return self.kind == "proxy" and self.language == NEAREST
 
     def check_base(self, setting: Setting, base: Base) -> None:
@@ -108,11 +112,19 @@ class LanguageCode(Component):
 
     def is_own(self, side: Side, placement: CodePlacement) -> bool:
         """Whether a pack brings a row for each of its languages: the code must be one that is written for this side."""
-        return self.kind == "learned" and has_choice(side, placement)
+        return self.kind == "learned" and LAYOUTS[placement].code_matrix(side) is not None
 
     def is_lent(self, placement: CodePlacement) -> bool:
         """Whether a base's row is put after the pack's matrix as it is: there the copy in the matrix moves in training."""
         return self.kind in ("fixed", "proxy") and placement == "decoder"
+
+    def rows_of(self, text: Text, number: int, placement: CodePlacement) -> list[int]:
+        """One after the text's own, where the pack has put some; none with `code:none`."""
+        if self.kind == "none":
+            return []
+        if self.kind == "learned":
+            return [len(text) + number]
+        return [len(text) if self.is_lent(placement) else text.code(self.language)]
 
     def code_rows(self, setting: Setting) -> int:
         return setting.languages if self.is_own(setting.side, setting.code_placement) else 0
@@ -163,18 +175,7 @@ def code_of(recipe: Recipe) -> LanguageCode:
 
 
 def with_base_codes(recipe: Recipe, side: Side, base: Base) -> Recipe:
-    """The recipe with the base's own name for the language whose code it takes."""
-    matrix = base.tokenizer.layout.code_matrix(side)
-    if matrix is None:
-        return recipe
-    code = code_of(recipe)
-    named = code.named_as_in(base.tokenizer.side(matrix).languages)
-    return recipe if named == code else recipe.having(named)
-
-
-def has_choice(side: Side, placement: CodePlacement) -> bool:
-    """Whether a pack of this side says what its language's code is: a code must be written for it."""
-    return LAYOUTS[placement].code_matrix(side) is not None
+    return recipe.with_codes_of(base, side)
 
 
 def _read_code(written: Written, match: re.Match[str]) -> LanguageCode:
