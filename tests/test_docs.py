@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator
@@ -18,6 +19,11 @@ GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").
 PAGES = [*GUIDES, *sorted((ROOT / "docs" / "results").rglob("*.md"))]
 MOST_WORDS = 25
 LONGEST_LINE = 128
+RIDDLES = re.compile(
+    r"\b(?:(?:goes|go|going|went) on|unless given|beside|so many|elsewhere|(?:lies|lie) there|(?:is|are|was) said|of ours)\b",
+    re.IGNORECASE,
+)
+"""Better: resumes, continues; "Default: …"; next to; N lines; "in other languages"; is there; is reported; our."""
 
 
 def text_of(page: Path) -> str:
@@ -130,6 +136,20 @@ def test_links_and_anchors_lead_somewhere() -> None:
 def test_sentences_are_short(page: Path) -> None:
     long = [sentence for sentence in sentences(text_of(page)) if len(sentence.split()) > MOST_WORDS]
     assert not long, "\n".join(long)
+
+
+def test_pages_use_the_words_of_the_field() -> None:
+    found = {(page.name, riddle) for page in GUIDES for riddle in RIDDLES.findall(" ".join(text_of(page).split()))}
+    assert not found
+
+
+def test_messages_help_and_docstrings_use_the_words_of_the_field() -> None:
+    found = set()
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(text_of(file))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found |= {(file.name, node.lineno, riddle) for riddle in RIDDLES.findall(" ".join(node.value.split()))}
+    assert not found
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)

@@ -115,7 +115,7 @@ class Base:
     def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
         """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint.
 
-        A base that lies there is replaced; a folder with anything else in it stays, and is an error.
+        A base in the folder is replaced; a folder with anything else in it stays, and is an error.
         """
         folder, precision = Path(folder), named_dtype(dtype)
         check_base_place(folder)

@@ -27,7 +27,7 @@ from graftmt.translator import Translator
 FORMAT = 1
 BLOCK = 1 << 20
 NAMED = 20
-"""So many lines that are skipped are named; of the others only the number is."""
+"""At most N skipped lines are named; the others are only counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ def window_for(device: str) -> int:
 
 
 def translate_file(translator: Translator, job: FileJob) -> FileResult:
-    """Translates the file, or goes on where an earlier process with the same job was stopped."""
+    """Translates the file, or resumes where an earlier process with the same job was stopped."""
     output = check_output(job)
     translator.check_direction(job.source, job.target, job.pivot, job.source_pack, job.target_pack)
     text = InputText.of(job.input)
@@ -146,9 +146,7 @@ def check_output(job: FileJob) -> Path:
     """Where the output really is: a link is followed, for it is the file behind it that gets replaced."""
     output = job.output.resolve()
     if output.exists() and not output.is_file():
-        raise ConfigError(
-            f"--output {job.output} is no plain file, which is needed to go on after a kill; leave out both for pipes."
-        )
+        raise ConfigError(f"--output {job.output} is no plain file, which is needed to resume; leave out both for pipes.")
     check_file(job.output)
     if output == job.input.resolve():
         raise ConfigError(f"--input and --output are both {job.output}; write to another file.")
@@ -243,7 +241,7 @@ class BadLines:
     def meet(self, error: DataError) -> None:
         if not self.skip:
             raise DataError(
-                f"{error} What was done before is kept: the same command with --skip-bad-lines goes on from there, and leaves "
+                f"{error} What was done before is kept: the same command with --skip-bad-lines resumes there, and leaves "
                 "the translations of such lines empty."
             ) from error
         self.count += 1

@@ -1,6 +1,6 @@
 """YAML and dotted overrides into frozen dataclasses, with errors that name the key and its nearest neighbour. Layer 0.
 
-The dataclass beside the code is the only declaration of an option: its fields give names, kinds and defaults.
+The dataclass next to the code is the only declaration of an option: its fields give names, kinds and defaults.
 """
 
 from __future__ import annotations

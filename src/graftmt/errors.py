@@ -1,4 +1,4 @@
-"""The errors a user can meet. Layer 0: everything may import this, it imports nothing of ours."""
+"""The errors a user can meet. Layer 0: everything may import this, it imports no module of graftmt."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ExportError(GraftError):
 
 
 class TrainingError(GraftError):
-    """Training that cannot go on, such as a loss that is not finite."""
+    """Training that cannot continue, such as a loss that is not finite."""
 
 
 # Controls but for tab and line end, what turns the direction of text, and halves of characters.

@@ -26,7 +26,7 @@ LEFT = re.compile(r"\.(.+)\.(?:\d+|[a-z0-9_]{8})\.tmp")
 
 @contextmanager
 def atomic_file(path: Path, *, tidy: bool = True) -> Iterator[Path]:
-    """Yields a temporary file beside `path`; it takes that name when the block ends well, and is removed otherwise.
+    """Yields a temporary file next to `path`; it takes that name when the block ends well, and is removed otherwise.
 
     A `path` that is a link is followed. Without `tidy` nothing is looked for that a killed process may have left, which takes a
     listing of the folder.
@@ -84,7 +84,7 @@ def _replace_folder(new: Path, path: Path, unless: str | None) -> None:
 
 @contextmanager
 def _own_file(path: Path) -> Iterator[Path]:
-    """An empty file beside `path`, locked while the block runs."""
+    """An empty file next to `path`, locked while the block runs."""
     temporary, handle = _new_file(path)
     with handle:
         try:
@@ -107,7 +107,7 @@ def _new_file(path: Path) -> tuple[Path, BinaryIO]:
 
 @contextmanager
 def _own_place(path: Path) -> Iterator[Path]:
-    """A folder beside `path` with a locked file `lock`; it is removed with all in it when the block ends."""
+    """A folder next to `path` with a locked file `lock`; it is removed with all in it when the block ends."""
     place, handle = _new_place(path)
     try:
         with handle:
@@ -142,7 +142,7 @@ def _locked_file(place: Path) -> BinaryIO:
 
 
 def remove_left(path: Path) -> None:
-    """Removes what processes that were killed as they wrote `path` left beside it; nothing that is being written.
+    """Removes what processes that were killed as they wrote `path` left next to it; nothing that is being written.
 
     A folder that had stepped aside for a new one comes back where that did not take its place.
     """
@@ -155,7 +155,7 @@ def remove_left(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """The same for all that is in a folder of ours, by whatever name it was to go."""
+    """The same for all that is in one of our folders, by whatever name it was to go."""
     with suppress(OSError):
         names = {found[1] for name in os.listdir(folder) if (found := LEFT.fullmatch(name))}
         for name in sorted(names):
@@ -231,7 +231,7 @@ def _synchronise(path: Path) -> None:
 def exclusive(folder: Path, what: str, *, stays: bool = False) -> Iterator[None]:
     """Holds `folder` for this process alone; a second one is told so instead of spoiling the work of the first.
 
-    Where there are no locks, nobody is told, and the work goes on. The folder is `watched`.
+    Where there are no locks, nobody is told, and the work continues. The folder is `watched`.
     """
     make_folder(folder)
     with _opened(folder / ".lock", "w") as handle:
@@ -270,7 +270,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 def kind_of_path(path: Path) -> str:
-    """What lies there in place of a file, for an error message."""
+    """What is there in place of a file, for an error message."""
     if path.is_dir():
         return "a folder"
     if path.is_fifo():
@@ -315,7 +315,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 
 
 LARGEST_JSON = 32 * 2**20
-"""Bytes of a file of ours: work, results, alignments."""
+"""Bytes of graftmt's own files: work, results, alignments."""
 MOST_VALUES = 2_000_000
 """In one JSON text, counted by commas and brackets."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")

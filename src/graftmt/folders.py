@@ -1,4 +1,4 @@
-"""Folders that are written to: made where they are missing, links followed, and watched while work goes on in them. Layer 0."""
+"""Folders that are written to: made where they are missing, links followed, and watched while work is done in them. Layer 0."""
 
 from __future__ import annotations
 

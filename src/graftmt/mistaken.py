@@ -19,7 +19,7 @@ def instead_of_base(path: Path) -> str:
     """The end of an error where no base was found: what the path is, and the next command; empty where nobody can tell."""
     shown = shlex.quote(str(path))
     if PACK.is_one(path) or (path.is_file() and (path.suffix == ARCHIVE or _is_zip(path))):
-        return f"{path} is a pack, which goes on top of a base: -b BASE -p {shown}"
+        return f"{path} is a pack, which is used with a base: -b BASE -p {shown}"
     for inside in ("base", "../base", "../../base"):
         if path.is_dir() and BASE.is_one(path / inside):
             return f"{path} is no base, but {path / inside} is one: -b {shlex.quote(str(path / inside))}"

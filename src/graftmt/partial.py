@@ -56,11 +56,11 @@ class Stored:
     work: dict[str, Any]
     position: Position
     marks: tuple[Position, ...] = ()
-    """Earlier positions, evenly spread: where to go on if what comes after is damaged."""
+    """Earlier positions, evenly spread: where to resume if what comes after is damaged."""
 
 
 MARKS = 64
-"""At most so many are kept: damage costs one part in 32 of the work, or less."""
+"""At most N are kept: damage costs one part in 32 of the work, or less."""
 
 
 def spread(marks: Sequence[Position]) -> list[Position]:
@@ -85,7 +85,7 @@ class PartialFile:
 
     @contextmanager
     def begin(self, *, fresh: bool = False) -> Iterator[Position]:
-        """Where to go on; `fresh` forgets what there is. Unless it is `finished`, `append` each piece, then `finish`."""
+        """Where to resume; `fresh` forgets what there is. Unless it is `finished`, `append` each piece, then `finish`."""
         make_folder(self.path.parent)
         for path in (self.path, self.partial, self.state):
             place_of(path)  # which refuses what may not be replaced
@@ -121,7 +121,7 @@ class PartialFile:
         except OSError as error:
             raise GraftError(
                 f"could not write {self.partial}: {error.strerror or error}. What was done before is kept: free some space, "
-                "and the same command goes on from there."
+                "and rerun the command to resume."
             ) from error
         self._check_name()
         self.checksum = zlib.crc32(piece, self.checksum)

@@ -103,7 +103,7 @@ def check_writable(path: Path) -> None:
 
 
 def _names(folder: Path) -> set[str]:
-    """What is in a folder, without what a killed process of ours may leave."""
+    """What is in a folder, without what a killed graftmt may leave."""
     try:
         return {name for name in os.listdir(folder) if name != ".lock" and not LEFT.fullmatch(name)}
     except OSError as error:
@@ -306,7 +306,7 @@ def _is_demo(folder: Path) -> bool:
 DEMO = Kind(name="a demo", is_one=_is_demo)
 
 FILES = Kind(name="a folder for figures and tables", is_one=lambda folder: True)
-"""Files with names of their own, which may lie beside others."""
+"""Files with names of their own, which may be next to others."""
 
 KINDS = (BASE, PACK, EXPORT, EVALUATION, *RUNS.values(), CORPUS)
 """Those that are called by their name when something else is to be written there."""

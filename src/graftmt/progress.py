@@ -1,4 +1,4 @@
-"""What work says while it is under way: a rich bar on a terminal, plain lines elsewhere. Layer 0.
+"""What work says while it is under way: a rich bar on a terminal, plain lines in other places. Layer 0.
 
 Work calls `say` and `progress`, and does not know who listens. By default that is the logger `graftmt`, so Python programs see
 nothing until they ask for it (`logging.basicConfig(level=logging.INFO)`). The command line listens on standard error
@@ -83,17 +83,17 @@ def on_standard_error() -> AbstractContextManager[None]:
 
 
 def heard_by(listener: Listener) -> AbstractContextManager[None]:
-    """What is said inside goes to `listener`, without counts of how far the work is."""
+    """Messages inside go to `listener`, without counts of how far the work is."""
     return _listening(Audience(hear=listener, counts=False))
 
 
 def silence() -> AbstractContextManager[None]:
-    """Nobody hears what is said inside."""
+    """Nobody hears messages inside."""
     return heard_by(lambda text: None)
 
 
 def indented() -> AbstractContextManager[None]:
-    """What is said inside is a part of something larger."""
+    """Messages inside are a part of something larger."""
     outer = audience()
     return _listening(replace(outer, hear=lambda text: outer.hear(f"   {text}")))
 

@@ -70,13 +70,13 @@ class Translation:
     finished: bool
     """False where the maximum length cut it off."""
     tokens: int = 0
-    """So many came out of the search, the end counted."""
+    """How many came out of the search, the end counted."""
 
 
 def encoded_line(model: Composition, request: Request, index: int) -> list[int]:
     """The tokens of a request's line; none where it is empty. One that is too long is an error, with its number `index`."""
     tokens = model.codec.source_tokenizer(request.source).encode(request.line)
-    # Learned positions are for so many tokens and no more, with a code and the end among them.
+    # Learned positions end at some number of tokens, with a code and the end among them.
     positions = model.model.config.most_positions
     most = min(LONGEST_SOURCE, max(1, positions - 2)) if positions else LONGEST_SOURCE
     if len(tokens) > most:

@@ -245,7 +245,7 @@ class Translator:
     ) -> list[str] | list[list[Translation]]:
         """One translation for each line, in order; an empty line gives an empty one. `pivot` goes through that language.
 
-        With `n_best`, the so many best of each line, best first, with their scores.
+        With `n_best`, the N best of each line, best first, with their scores.
         """
         if isinstance(lines, str):
             raise DataError("translate takes a list of lines; got one string. Wrap it: [text].")

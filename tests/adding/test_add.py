@@ -138,7 +138,7 @@ def test_a_damaged_checkpoint_is_named_with_the_way_to_go_on(options: AddOptions
     said: list[str] = []
     again = add_language(replace(options, overrides=(*options.overrides, "checkpoint_every=2")), said.append, base)
     assert any(f"{checkpoints[1].name}/state.json" in line for line in said)
-    assert f"going on from {checkpoints[0].name}" in said
+    assert f"resuming at {checkpoints[0].name}" in said
     assert again.pack is not None and first.pack is not None and again.pack.fingerprint == first.pack.fingerprint
     damage(checkpoints[0] / "state.json")
     damage(checkpoints[1] / "state.json")

@@ -184,7 +184,7 @@ def test_partners(tmp_path: Path, open_corpus: Open, present: list[str], asked: 
     ("present", "asked", "message"),
     [
         (["de", "fr"], None, r"several languages of the base: de, fr; .* --with de, --with de,fr or --with all"),
-        (["ja"], None, r"no language of the base beside el.*de, en, fr, ru"),
+        (["ja"], None, r"no language of the base besides el.*de, en, fr, ru"),
         (["de"], ["fr"], r"nothing in 'fr'; .*it has: de"),
         (["de"], ["dee"], r"'dee' is not one of the base's languages; did you mean 'de'\?"),
         (["de"], ["el"], "'el' is not one of the base's languages"),

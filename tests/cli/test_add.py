@@ -283,7 +283,11 @@ def test_minutes_stop_it_and_the_same_command_goes_on(pair) -> None:
         "pack": None,
         "made": [],
     }
-    for words in ("there will be no pack until the same command is given again", "stopped at step 1 of 3", "goes on from here"):
+    for words in (
+        "there will be no pack until the same command is given again",
+        "stopped at step 1 of 3",
+        "Rerun the command to resume",
+    ):
         assert words in stopped.stderr
     went_on = pair("--json")
     assert "2 of 3 steps left" in went_on.stderr
@@ -303,10 +307,10 @@ def test_interrupted_it_goes_on_where_it_was(start_graftmt, graftmt, graft_base,
         said = process.stderr.read().decode()
     assert process.returncode == 130
     assert "stopped at step " in said
-    assert "everything is saved. The same command goes on from here." in said
+    assert "everything is saved. Rerun the command to resume." in said
     (checkpoint,) = (run / "checkpoints").glob("stage1-step*")
     went_on = graftmt(*command, "--minutes", "0")
-    assert f"going on from {checkpoint.name}" in went_on.stderr
+    assert f"resuming at {checkpoint.name}" in went_on.stderr
 
 
 @pytest.fixture
@@ -431,7 +435,7 @@ def test_what_cannot_be_meant_is_one_paragraph_and_nothing_is_written(
         (",", ["corpus"], "got none"),
         ("tlh", ["corpus"], "no train text for language 'tlh'"),
         ("el", ["nowhere"], "there is no file nowhere"),
-        ("el", ["el=corpus/train.el.txt"], "no language of the base beside el"),
+        ("el", ["el=corpus/train.el.txt"], "no language of the base besides el"),
         ("el", ["el=corpus/train.el.txt", "en=gone.txt"], "there is no file gone.txt"),
         ("el", ["en=corpus/train.en.txt", "fr=corpus/train.fr.txt"], "no train file is in el"),
         ("el", ["el=corpus/train.el.txt", "en=corpus/test.en.txt"], "different numbers of lines"),

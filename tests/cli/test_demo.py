@@ -46,6 +46,6 @@ def test_interrupted_it_says_that_it_goes_on(start_graftmt, tmp_path: Path, corp
         process.send_signal(signal.SIGINT)
         remaining = process.stderr.read().decode()
     assert process.returncode == 130
-    assert "goes on from here" in remaining
+    assert "Rerun the command to resume" in remaining
     assert list((folder / "runs" / "el-source" / "checkpoints").glob("stage1-step*"))
     assert not (folder / "report.json").exists()

@@ -102,7 +102,7 @@ def test_killed_and_given_again_it_ends_with_the_same_bits(
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert not (run / "base").exists()
-    assert "going on from stage1-step" in graftmt("retrain", config, *options).stderr
+    assert "resuming at stage1-step" in graftmt("retrain", config, *options).stderr
     for name in ("base/model.safetensors", "base/subwords.model", "before.json"):
         assert (run / name).read_bytes() == (whole / name).read_bytes()
 

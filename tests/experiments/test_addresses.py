@@ -216,7 +216,7 @@ def test_a_stopped_run_is_not_in_the_way_of_other_settings_and_resumes_with_its_
     before = results(tmp_path, named=True)
     resumed = graftmt(*command, "--json")
     assert (resumed.code, json.loads(resumed.stdout)["left"]) == (0, []), resumed.stderr
-    assert "going on from stage1-step00000001" in resumed.stderr
+    assert "resuming at stage1-step00000001" in resumed.stderr
     after = results(tmp_path, named=True)
     assert {name: after[name] for name in before if "model-4" not in name} == {
         name: one for name, one in before.items() if "model-4" not in name

@@ -49,16 +49,16 @@ def main() -> None:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m robustness", description=__doc__.partition("\n")[0])
-    parser.add_argument("kinds", nargs="*", choices=[[], *COUNTS], help="of attack; all unless given")
+    parser.add_argument("kinds", nargs="*", choices=[[], *COUNTS], help="of attack (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="another one makes other cases")
     parser.add_argument("--share", type=float, default=1.0, help="of the usual number of cases, such as 0.1")
     parser.add_argument("--sample", action="store_true", help="few cases of each kind: some minutes on one core")
-    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on where another run ended")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, to continue after another run")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--minutes", type=float, help="stop after so many")
+    parser.add_argument("--minutes", type=float, help="stop after N minutes")
     parser.add_argument("--output", type=Path, help="a JSON file for counts and findings")
     parser.add_argument("--replay", metavar="KIND:SEED:NUMBER", help="run this case alone")
-    parser.add_argument("--folder", type=Path, help="where cases are made; in memory unless given")
+    parser.add_argument("--folder", type=Path, help="where cases are made (default: in memory)")
     parser.add_argument("--keep", action="store_true", help="leave the folder, to look at")
     return parser.parse_args()
 

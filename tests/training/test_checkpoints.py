@@ -51,7 +51,7 @@ def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one_and_names_both(
     before = listing(damaged)
     said = train(short_config(stopped_copy), minutes=0)
     assert f"{latest}/{file}" in said[0] and f"damaged-1-{latest}" in said[0]
-    assert f"going on from {previous}" in said
+    assert f"resuming at {previous}" in said
     assert listing(stopped_copy / "checkpoints" / f"damaged-1-{latest}") == before  # kept, under another name
 
 
@@ -59,7 +59,7 @@ def test_past_a_damaged_checkpoint_the_run_ends_as_if_nothing_had_happened(
     stopped_copy: Path, short_config, train, same_result: Callable[[Path], None]
 ) -> None:
     flip(stopped_copy / "checkpoints" / "stage1-step00000012" / "optimizer.safetensors")
-    assert "going on from stage1-step00000010" in train(short_config(stopped_copy))
+    assert "resuming at stage1-step00000010" in train(short_config(stopped_copy))
     shutil.rmtree(stopped_copy / "checkpoints" / "damaged-1-stage1-step00000012")
     same_result(stopped_copy)
 
@@ -80,7 +80,7 @@ def test_checkpoints_of_earlier_versions_have_no_checksums_and_are_read(
     for path in stopped_copy.glob("checkpoints/*/checksums.json"):
         path.unlink()
     (stopped_copy / "run.json").unlink()
-    assert "going on from stage1-step00000012" in train(short_config(stopped_copy))
+    assert "resuming at stage1-step00000012" in train(short_config(stopped_copy))
     same_result(stopped_copy)
 
 
@@ -120,7 +120,7 @@ def test_damaged_best_weights_are_made_again_from_a_checkpoint_before_them(
     flip(checkpoints / "stage1-best" / "model.safetensors")
     said = train(short_config(tmp_path / "run"))
     assert "stage1-best/model.safetensors is truncated or damaged" in said[0] and "damaged-1-stage1-best" in said[0]
-    assert "going on from stage1-step00000015" in said
+    assert "resuming at stage1-step00000015" in said
     assert (checkpoints / "later-1-stage1-step00000017").is_dir()
     same_result(tmp_path / "run")
 
@@ -135,7 +135,7 @@ def test_damaged_best_weights_are_made_again_from_the_end_of_the_stage_before(
     checkpoints = tmp_path / "run" / "checkpoints"
     shutil.rmtree(checkpoints / "stage2-step00000005")
     flip(checkpoints / "stage2-best" / "model.safetensors")
-    assert "going on from stage1-step00000024" in train(short_config(tmp_path / "run"))
+    assert "resuming at stage1-step00000024" in train(short_config(tmp_path / "run"))
     same_result(tmp_path / "run")
 
 
@@ -173,7 +173,7 @@ def test_a_state_that_cannot_be_is_damaged_also_without_checksums(
     path.write_text(json.dumps(document), encoding="utf-8")
     said = train(short_config(stopped_copy), minutes=0)
     assert "stage1-step00000012/state.json is damaged" in said[0] and named in said[0]
-    assert "going on from stage1-step00000010" in said
+    assert "resuming at stage1-step00000010" in said
 
 
 def test_another_configuration_is_refused_with_what_differs(stopped_copy: Path, short_config, train) -> None:

@@ -58,7 +58,7 @@ def test_a_row_that_does_not_count_where_all_must_run_the_model() -> None:
 
 
 def test_that_another_process_is_gone_is_said_in_words() -> None:
-    words = r"another process of the run has ended .* goes on from the last checkpoint"
+    words = r"another process of the run has ended .* resumes at the last checkpoint"
     with pytest.raises(TrainingError, match=words), lost_processes():
         raise RuntimeError("[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:1")
     with pytest.raises(RuntimeError, match="of our own"), lost_processes():
@@ -143,7 +143,7 @@ def test_a_run_that_two_were_asked_to_stop_is_finished_by_one(
     documents = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     assert [(one["run"], one["step"], one["steps"], one["base"]) for one in documents] == [(str(run), 10, 30, None)]
     assert not (run / "base").exists()
-    assert "going on from stage1-step00000010" in train_alone(run)
+    assert "resuming at stage1-step00000010" in train_alone(run)
     same_learned(run, alone)
 
 
@@ -174,7 +174,7 @@ def test_a_killed_worker_ends_the_job_and_one_process_finishes_it(
     assert "graftmt: another process of the run has ended" in errors, errors
 
     said = train_alone(run)
-    assert any(line.startswith("going on from stage") for line in said)
+    assert any(line.startswith("resuming at stage") for line in said)
     assert not [*(run / "checkpoints").glob(".*")], "something half written is left"
     same_learned(run, alone)
 

@@ -225,7 +225,7 @@ def test_killed_after_the_best_was_stored_a_run_goes_on_as_if_it_had_not_been(
     with pytest.raises(Killed):
         train(again)
     monkeypatch.setattr("graftmt.training.stages.Trainer", killed_after(99, losses))
-    assert "going on from stage1-step00000010" in train(again)
+    assert "resuming at stage1-step00000010" in train(again)
     assert last_state(again.run) == last_state(whole.run)
     assert (last_state(whole.run)["step"], last_state(whole.run)["best_step"]) == (20, 16)
     assert same(weights(again.run / "base"), weights(whole.run / "base"))
@@ -242,7 +242,7 @@ def test_a_card_names_the_weights_that_are_stored_though_a_validation_comes_out_
         patch.setattr("graftmt.training.stages.Trainer", killed_after(17, {8: 5.0, 16: 4.0}))
         train(config)
     script_validation(monkeypatch, [6.0, 7.0])  # such as on another device
-    assert "going on from stage1-step00000010" in train(config)
+    assert "resuming at stage1-step00000010" in train(config)
     card = json.loads((config.run / "base" / "base.json").read_text(encoding="utf-8"))["card"]
     best = json.loads((config.run / "checkpoints" / "stage1-best" / "best.json").read_text(encoding="utf-8"))
     assert card["validation"] == best
@@ -356,7 +356,7 @@ def test_what_is_not_finite_stops_the_run_and_names_the_lines(
 
     # Where the cause was outside (a broken GPU, say), the same command goes on from there.
     monkeypatch.undo()
-    assert "going on from stage1-step00000005" in train(config)
+    assert "resuming at stage1-step00000005" in train(config)
     assert (config.run / "base" / "base.json").is_file()
 
 

@@ -225,7 +225,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(
     assert not (tmp_path / "halves" / "pack").exists()
     said: list[str] = []
     halves = train_graft(tmp_path / "halves", base, side, recipe, said=said, **options)
-    assert any("going on from stage1-step" in line for line in said)
+    assert any("resuming at stage1-step" in line for line in said)
     assert tensors(halves) == tensors(whole)
     assert halves.fingerprint == whole.fingerprint
     names = ("pack.safetensors", "subwords.model")

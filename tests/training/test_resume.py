@@ -87,7 +87,7 @@ def test_asked_to_stop_it_saves_itself_and_goes_on_exactly(
         # Saved where it was, not only where it was last due.
         assert (run / "checkpoints" / f"stage{last['stage'] + 1}-step{last['step']:08d}").is_dir()
     said = finish(start_graftmt("train", config))
-    assert "going on from stage2-step" in said
+    assert "resuming at stage2-step" in said
     same_result(run)
 
 

@@ -373,7 +373,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(
     assert not (again.run / "base").exists()
     measured = (again.run / "before.json").stat().st_mtime_ns
     said = retrain(again)
-    assert any(text.startswith("going on from stage1-step00000007") for text in said)
+    assert any(text.startswith("resuming at stage1-step00000007") for text in said)
     assert (again.run / "before.json").stat().st_mtime_ns == measured  # by then the weights are others
     for name in ("base/model.safetensors", "base/subwords.model", "rows.tsv", "before.json"):
         assert (again.run / name).read_bytes() == (run / name).read_bytes()
@@ -399,7 +399,7 @@ def test_a_base_may_move_but_not_be_another_one_when_a_run_goes_on(
         assert records == {name: (run / name).read_bytes() for name in records}
     moved = shutil.copytree(graft_base(), tmp_path / "moved")
     said = retrain(config(run, "validation.lines=0", f"base={moved}"))
-    assert any("going on" in text for text in said)
+    assert any("resuming at" in text for text in said)
     assert Base.load(run / "base").card["drift"] is None
 
 

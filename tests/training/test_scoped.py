@@ -77,7 +77,7 @@ def test_a_last_stage_that_was_stopped_goes_on_exactly(
             train_graft(tmp_path / "cut", base, "source", recipe, steps=8)
     said: list[str] = []
     again = train_graft(tmp_path / "cut", base, "source", recipe, steps=8, said=said)
-    assert any("going on from stage2-step00000002" in line for line in said)
+    assert any("resuming at stage2-step00000002" in line for line in said)
     assert all(torch.equal(whole.parameters[name], again.parameters[name]) for name in whole.parameters)
     assert all(parameter.requires_grad for parameter in again.parameters.values())
 

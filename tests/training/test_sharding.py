@@ -78,7 +78,7 @@ def test_a_run_begun_by_one_process_goes_on_sharded(
 ) -> None:
     run = Path(shutil.copytree(alone, tmp_path / "moved", ignore=shutil.ignore_patterns("base", "stage2-step00000018")))
     said = torchrun(2, "-m", "graftmt", "train", base_file(run, "sharded=true"))
-    assert "going on from stage2-step00000015" in said
+    assert "resuming at stage2-step00000015" in said
     same_learned(run, alone)
 
 

@@ -84,7 +84,7 @@ def test_starting_over_keeps_the_earlier_run_aside(stopped_copy: Path, short_con
         said = train(short_config(stopped_copy), fresh=True)
         aside = stopped_copy.with_name(f"{stopped_copy.name}.old-{number}")
         assert f"the earlier run is kept as {aside}" in said
-        assert not any("going on" in text for text in said)
+        assert not any("resuming at" in text for text in said)
         same_result(stopped_copy)
     assert (stopped_copy.with_name("run.old-1") / "log.jsonl").read_bytes() == before
     assert (stopped_copy.with_name("run.old-1") / "checkpoints" / "stage1-step00000012").is_dir()

@@ -34,7 +34,7 @@ from graftmt.training.pack_job import PackJob
 from graftmt.training.pack_preparation import pack_subwords, prepare_pack, resolved_recipe
 from graftmt.training.stopping import Stopped
 
-WAY_OUT = "use another folder (--run FOLDER), or --fresh to start over; the earlier run is then kept beside the new one"
+WAY_OUT = "use another folder (--run FOLDER), or --fresh to start over; the earlier run is then kept next to the new one"
 
 
 def add_languages(requests: Sequence[Request], base: Base, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
@@ -69,7 +69,7 @@ def add_language(
 ) -> AddResult:
     """Makes one pack on a resident base.
 
-    `told`: what was said of the text for the other side; the same is not said again. `check` remembers what it has checked.
+    `told`: messages about the text for the other side; none is repeated. `check` remembers what it has checked.
     Of the processes that `torchrun` started, the first one alone speaks and gives a verdict. `on_step` hears of each line of
     the training's log.
     """

@@ -85,9 +85,7 @@ def check_earlier_run(config: PackConfig, *, only: Sequence[str] = ()) -> None:
     changed = [line for line in differences(today, to_mapping(config)) if line.partition(":")[0] not in MAY_CHANGE]
     changed = [line for line in changed if not only or line.partition(":")[0] in only]
     if changed:
-        raise CannotGoOn(
-            f"{config.run} holds a run with other settings ({'; '.join(changed)}). Use the same ones to go on with it"
-        )
+        raise CannotGoOn(f"{config.run} holds a run with other settings ({'; '.join(changed)}). Use the same ones to resume it")
 
 
 def steps_done(config: PackConfig) -> int:

@@ -17,9 +17,9 @@ MERGES = 4000
 MOST_LINES = 1000
 """Back-translated for each other language of the base by default, as in the paper's (19) and (20) …"""
 PAIRS_PER_LINE = 4
-"""… and at most one for so many pairs of the text, over all languages …"""
+"""… and at most one for N pairs of the text, over all languages …"""
 MOST_IN_ALL = 40_000
-"""… and so many, however large the text and however many the base's languages …"""
+"""… and at most N lines, however large the text and however many the base's languages …"""
 FEWEST_LINES = 20
 """… or none at all, where fewer than this would be left for each."""
 

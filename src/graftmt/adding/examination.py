@@ -18,7 +18,7 @@ from graftmt.text import Text, pieces_of
 from graftmt.text.casing import lowercase
 
 UNEQUAL = 3
-"""Pairs whose longer side has more than so many times the other's characters are hardly translations."""
+"""Pairs whose longer side has more than N times the other's characters are hardly translations."""
 SMALL = 5_000
 COVERED_UNKNOWN_RATE, COVERED_TOKENS = 0.001, 1.3
 TOLERATED_WRONG_LANGUAGE = 0.05

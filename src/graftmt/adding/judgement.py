@@ -108,7 +108,7 @@ def expected_gain(side: Side, pairs: int, more: int) -> float:
 
 
 def _on_curve(side: Side, pairs: int) -> float:
-    """chrF for so many line pairs: between two points that were measured, or on from the nearest two."""
+    """chrF for this number of line pairs: between two points that were measured, or beyond the nearest two."""
     curve = SIZE_CURVES[side]
     place = math.log(max(1, pairs))
     known = [(math.log(count), score) for count, score in curve]

@@ -144,7 +144,7 @@ def _languages(add: AddPlan) -> tuple[str, tuple[str, ...]]:
 
 
 def plan_more_text(add: AddPlan, *, timed: bool) -> PlannedText:
-    """The same lines chosen and nothing written; what cannot be done is said as it would be then.
+    """The same lines chosen and nothing written; what cannot be done is an error as it would be then.
 
     `timed`: some lines are translated, to say how long all would take.
     """

@@ -30,7 +30,7 @@ FORMAT = 1
 FEWEST_LINES = 20
 """Different lines in a new language below which nothing can be held out."""
 HELD_OUT_SHARE = 20
-"""At most one line in so many is held out."""
+"""At most one line in N is held out."""
 
 Check: TypeAlias = Callable[[Corpus, Sequence[str], Sequence[str]], None]
 Hashes: TypeAlias = dict[str, NDArray[np.int64]]
@@ -158,8 +158,8 @@ def _choose_partners(
     candidates = tuple(language for language in source.languages if language not in new)
     if not candidates:
         raise LanguageError(
-            f"the text in {source.folder} has no language of the base beside {', '.join(new)}; a pack learns from translations "
-            f"into one of: {', '.join(base_languages)}."
+            f"the text in {source.folder} has no language of the base besides {', '.join(new)}; a pack learns from "
+            f"translations into one of: {', '.join(base_languages)}."
         )
     if asked is None:
         if (english := english_in(candidates)) is not None:
@@ -319,7 +319,7 @@ def _same_text(hashes: Hashes, new: Sequence[str], held_out: NDArray[np.bool_]) 
 
 
 def _write_splits(source: Corpus, language: str, held_out: NDArray[np.bool_], trained: NDArray[np.bool_], folder: Path) -> None:
-    """Line i of each language stays beside line i of the others, empty or not."""
+    """Line i of each language stays aligned with line i of the others, empty or not."""
     with (
         (folder / f"train.{language}.txt").open("w", encoding="utf-8", newline="\n") as train,
         (folder / f"valid.{language}.txt").open("w", encoding="utf-8", newline="\n") as valid,

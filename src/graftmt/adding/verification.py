@@ -27,7 +27,7 @@ class Verification:
 
     fingerprint: str
     stored_unchanged: bool
-    """The folder's tensors have the fingerprint that is written beside them."""
+    """The folder's tensors have the fingerprint that is written next to them."""
     resident_unchanged: bool
     """The tensors in memory are, byte for byte, what they were before the packs were used."""
     outputs_identical: bool

@@ -28,7 +28,7 @@ from graftmt.progress import progress
 from graftmt.translator import Translator
 
 CHUNK_BATCHES = 32
-"""Directions are translated together until they fill about so many batches: a kill costs one chunk, full batches save time."""
+"""Directions are translated together until they fill about N batches: a kill costs one chunk, full batches save time."""
 CHARACTERS_A_TOKEN = 3
 
 

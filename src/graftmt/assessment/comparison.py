@@ -149,7 +149,7 @@ class Comparison:
             starred, kept = sum(found[metric].significant for found in self.directions.values()), len(self.corrected(metric))
             yield (
                 f"{METRIC_NAMES[metric]}: {starred} of {len(self.directions)} directions have a star; {kept} keep it when "
-                "Holm's method corrects for so many tests"
+                "Holm's method corrects for the number of tests"
             )
         smallest = 2 / (self.resampling.resamples + 1)
         if smallest > LEVEL / len(self.directions):

@@ -120,7 +120,7 @@ def evaluate_directions(
 ) -> list[Evaluation]:
     """BLEU and chrF of each direction, of those of the split's first `lines` lines that have text on both sides.
 
-    `pairs`: at most so many of them for a direction, none far longer than a sentence. With a `pivot`, directions that
+    `pairs`: at most this number of them for a direction, none far longer than a sentence. With a `pivot`, directions that
     neither come from it nor lead to it go through it. A pack that is named is used for the directions of its languages,
     and the others do without it.
     """

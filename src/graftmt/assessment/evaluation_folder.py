@@ -33,7 +33,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class EvaluationFolder:
-    """Each file is whole or not there, so that whatever stops the work, the rest can go on from it."""
+    """Each file is whole or not there, so that the work can resume from it, whatever stopped it."""
 
     path: Path
     split: str
@@ -56,7 +56,7 @@ class EvaluationFolder:
         return found
 
     def begin(self, facts: Mapping[str, Any], directions: Sequence[Direction], *, fresh: bool = False) -> None:
-        """Goes on with the evaluation that is there, where it is this one; `fresh` starts over. `check` has been asked."""
+        """Resumes the evaluation in the folder, if it is this one; `fresh` starts over. `check` has been asked."""
         for place in (self.path, self.path / "scores", self.path / "lines"):
             sweep(place)
         before = self._before()
@@ -67,7 +67,7 @@ class EvaluationFolder:
             if changed:
                 raise GraftError(
                     f"{self.path} holds an evaluation that was begun otherwise: {'; '.join(changed)}. Give the command as it "
-                    "was to go on with it, or start over with --fresh, or write to another folder (-o)."
+                    "was to resume it, or start over with --fresh, or write to another folder (-o)."
                 )
             return
         write_checked_json(self.path / "evaluation.json", {"format": FORMAT, **facts})

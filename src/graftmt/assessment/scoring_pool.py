@@ -63,7 +63,7 @@ class Scorer:
 
 @contextmanager
 def scorer(judge: Judge | None, lines: int) -> Iterator[Scorer]:
-    """For so many lines in all: chrF of a direction takes longer than its translation on a GPU."""
+    """For this number of lines in all: chrF of a direction takes longer than its translation on a GPU."""
     cores = os.cpu_count() or 1
     if lines < FEWEST_LINES or cores < 2:
         yield Scorer(judge, None)

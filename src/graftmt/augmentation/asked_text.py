@@ -28,7 +28,7 @@ def open_splits(train: Sequence[str], new: Sequence[str], known: Sequence[str]) 
 
 
 def choose_languages(options: AugmentOptions, train: Corpus, base_languages: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The pivot, and the languages to pair the new ones with beside it."""
+    """The pivot, and the other languages to pair the new ones with."""
     for language in options.new:
         if language in base_languages:
             raise LanguageError(f"{language} is already one of the base's languages ({', '.join(base_languages)}).")

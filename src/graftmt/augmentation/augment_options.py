@@ -89,5 +89,5 @@ class AugmentOptions:
 
     @property
     def work(self) -> Path:
-        """Beside the output, which is replaced as a whole when it is ready."""
+        """Next to the output, which is replaced as a whole when it is ready."""
         return self.output.with_name(f"{self.output.name}.work")

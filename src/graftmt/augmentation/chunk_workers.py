@@ -35,7 +35,7 @@ class ChunkEngine:
     address: str | None = None
     """Of a Ray cluster that is running, such as `auto` or `ray://host:10001`; else $RAY_ADDRESS, else one on this machine."""
     workers: int | None = None
-    """As many as the cluster has CPUs (with `gpu`: GPUs) unless given."""
+    """Default: as many as the cluster has CPUs (with `gpu`: GPUs)."""
     gpu: bool = False
     """Each worker has a GPU to itself."""
 
@@ -129,7 +129,7 @@ def _get(ray: Any, reference: Any) -> Any:
         reason = str(error).strip().partition("\n")[0]
         raise GraftError(
             f"a Ray worker was lost {RETRIES + 1} times ({reason}); perhaps it ran out of memory: use fewer --workers or "
-            "smaller batches. What was finished is kept: the same command goes on from here."
+            "smaller batches. What was finished is kept: rerun the command to resume."
         ) from None
 
 

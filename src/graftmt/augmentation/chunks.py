@@ -64,12 +64,12 @@ class _StoredChunk:
 
 @dataclass(frozen=True)
 class Work:
-    """The folder of chunks that are done; what is found damaged is said."""
+    """The folder of chunks that are done; a message names what is damaged."""
 
     folder: Path
 
     def begin(self, facts: Mapping[str, Any]) -> None:
-        """Goes on with the work that is there, where it is the same; another's is refused, since its chunks would not fit."""
+        """Resumes the work in the folder, if it is the same; another's is refused, since its chunks would not fit."""
         path = self.folder / "work.json"
         if path.is_file():
             try:

@@ -29,7 +29,7 @@ _UNITS = {"": 1, "k": 1000, "m": 1_000_000}
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What to pair a new language with, beside the pivot."""
+    """What to pair a new language with, besides the pivot."""
 
     lines: int | None = None
     """For each of the base's languages; None: as many as the corpus really has (`multi-aligned`)."""
@@ -91,7 +91,7 @@ class Plan:
     chosen: dict[str, Mask]
     """Language → which lines; every language here has at least one."""
     kept: Mask
-    """Lines that have text in a new language and something beside it."""
+    """Lines that have text in a new language and in another one."""
     with_pivot: dict[str, int]
     """New language → how many lines it has together with the pivot."""
     spoken: dict[str, Mask]

@@ -115,7 +115,7 @@ set_help(app)
 
 
 def calm_threads() -> None:
-    """Threads that wait for each other let go of their core soon. Left to itself, OpenMP spins, and beside other programs that
+    """Threads that wait for each other let go of their core soon. Left to itself, OpenMP spins, and next to other programs that
     takes many times as long as the work; libgomp reads this when torch is imported."""
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")

@@ -112,7 +112,7 @@ def stoppable(*, as_json: bool = False, made: str | None = None) -> Iterator[Non
         yield
     except Stopped as stop:
         if is_first_process():
-            announce(f"graftmt: {stop.reason}; everything is saved. The same command goes on from here.")
+            announce(f"graftmt: {stop.reason}; everything is saved. Rerun the command to resume.")
             if as_json:
                 nothing = {} if made is None else {made: None}
                 print(json_text({"stopped": stop.reason, **nothing, **stop.standing}))

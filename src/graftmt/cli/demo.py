@@ -63,7 +63,7 @@ def demo(
 
 
 def show(report: dict[str, Any], folder: Path) -> None:
-    """The final table, what it comes to, the samples, and where to go on."""
+    """The final table, what it comes to, the samples, and what to try next."""
     from rich.console import Console
 
     from graftmt.demo.report import final_table, forgetting_words

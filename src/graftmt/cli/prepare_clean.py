@@ -43,7 +43,7 @@ def clean(options: CleanOptions, limits: CleaningConfig, quiet: Quiet = False, a
 
 
 def with_engine(options: CleanOptions) -> ChunkMapper:
-    """Chunks in this process, in several of this machine, or on so many workers of a Ray cluster."""
+    """Chunks in this process, in several of this machine, or on workers of a Ray cluster."""
     from graftmt.augmentation.chunk_workers import ChunkEngine, map_chunks
     from graftmt.prepare.cleaning import clean_chunk, in_processes, in_this_process
 

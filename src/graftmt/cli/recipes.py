@@ -22,7 +22,7 @@ def recipes(
         str | None,
         typer.Option("--side", help="source (default) or target"),
     ] = None,
-    number: Annotated[int | None, typer.Option("--id", help="Number of one of the paper's models, or of ours")] = None,
+    number: Annotated[int | None, typer.Option("--id", help="Number of one of the paper's models, or of graftmt's own")] = None,
     size: Annotated[
         str | None, typer.Option("--size", help="Size of the base: tiny, iwslt, base (default), big, big-12-2")
     ] = None,

@@ -2,7 +2,7 @@
 
 The cache is keyed by the content of the file and the fingerprint of the tokenizer, so it is never stale. An entry carries
 checksums, which are looked at when it is opened; one that is damaged is made again. The text itself is read for the key each
-time, and has more bytes than its tokens, so that this does not take long beside it.
+time, and has more bytes than its tokens, so that this takes little time in comparison.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class TokenizedCorpus:
 
 @contextmanager
 def writable_cache(folder: Path) -> Iterator[None]:
-    """Around writing to it: what is wrong with the folder is said with the way to choose another one."""
+    """Around writing to it: errors of the folder say how to choose another one."""
     try:
         check_outside_models(folder, itself=True)
         make_folder(folder)
@@ -115,7 +115,7 @@ def tokenize_corpus(
 ) -> TokenizedCorpus:
     """Tokenises what is not in the cache yet, languages in parallel, and opens all of it.
 
-    One tokenizer for all languages, or one for each: a new language beside those of a base has its own.
+    One tokenizer for all languages, or one for each: a new language has its own, next to the base's.
     """
     tokenizers = tokenizer if isinstance(tokenizer, Mapping) else dict.fromkeys(corpus.languages, tokenizer)
     folder = default_cache_folder() if folder is None else folder

@@ -275,7 +275,7 @@ def segmented(files: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
         description = file.parent / "corpus.json"
         if description not in listed:
             marked = None
-            with suppress(GraftError):  # somebody else's file of that name has no mark of ours
+            with suppress(GraftError):  # somebody else's file of that name has not our mark
                 marked = read_json(description, "the corpus").get("segmented") if description.is_file() else None
             listed[description] = marked if isinstance(marked, list) else []
         if language in listed[description]:

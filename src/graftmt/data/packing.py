@@ -50,7 +50,7 @@ class PackedShape:
         # 1 % more than the ratio of the means, since either row may be the first to be full; a single pair always fits.
         sizes = [max(min(max_tokens, 1.01 * max_tokens * mean / means.max()), longest + spare) for mean in means]
         rows = [-(-int(size) // MULTIPLE) * MULTIPLE for size in sizes]
-        # About as many as fit on average, and then a sixth more: with so many, the odd batch of short lines is cut early.
+        # About as many as fit on average, and then a sixth more: with these, the odd batch of short lines is cut early.
         sentences = int(1.17 * max_tokens / np.maximum(source, target).mean()) + 16
         return cls(rows[0], rows[1], sentences + spare, block)
 

@@ -45,7 +45,7 @@ def mixed_probabilities(
 ) -> NDArray[np.float64]:
     """Temperature sampling where some directions have a fixed probability and the rest share what is left.
 
-    `factors`: directions drawn so many times as often as temperature alone would, compared with the others.
+    `factors`: how many times as often as by temperature alone a direction is drawn, compared with the others.
     """
     fixed, factors = fixed or {}, factors or {}
     directions = list(sizes)

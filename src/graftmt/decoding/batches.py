@@ -41,7 +41,7 @@ def search_all(
     a GPU is tried again in halves, and none that follow have more tokens than these.
     """
     on_gpu = model.device.type == "cuda"
-    there = torch.cuda.device(model.device) if on_gpu else nullcontext()  # kernels of ours go to the current device
+    there = torch.cuda.device(model.device) if on_gpu else nullcontext()  # our kernels go to the current device
     record = on_gpu and record and all_known("recorded steps", model)
     if on_gpu or len(sources) * options.beam >= WORTH_PACKING:
         model = kept_layout(model) if keep else packed(model)

@@ -53,7 +53,7 @@ def _with_full_sums(module: nn.Module) -> nn.Module:
 
 
 class FullNorm(nn.Module):
-    """A norm of embeddings, whose sums go on in fp32."""
+    """A norm of embeddings, whose sums stay in fp32."""
 
     def __init__(self, norm: nn.LayerNorm) -> None:
         super().__init__()

@@ -64,7 +64,7 @@ def recorded_search(
 
 
 def next_room(tokens: int) -> int:
-    """Of the rooms the first that holds so many."""
+    """The first of the rooms that holds this number."""
     room = FIRST_ROOM
     while room < tokens:
         room = room * 3 // 2 if room & (room - 1) == 0 else room * 4 // 3
@@ -105,7 +105,7 @@ class _Board:
         """The step as it was last recorded. It outlives its use: the next one takes over its memory."""
 
     def play(self) -> None:
-        """Steps until all are done, room is used up, or it pays to go on with fewer sentences."""
+        """Steps until all are done, room is used up, or it pays to continue with fewer sentences."""
         steps = min(self._slots.room, self.prefix + self.longest - 1) - self.fed
         self._step()  # as it is: what runs first in a new shape may do things that cannot be recorded
         step = self._recorded() if self.pool is not None and steps > WORTH_RECORDING else self._step
@@ -120,7 +120,7 @@ class _Board:
         self.fed += steps
 
     def move(self, kept: Tensor) -> None:
-        """Goes on with these sentences alone, and with room for more tokens where it was used up."""
+        """Continues with these sentences alone, and with room for more tokens where it was used up."""
         room = self._room()
         self.beams.keep(kept)
         self.beams.grow(room)
@@ -139,9 +139,9 @@ class _Board:
         return cache.slots
 
     def _recorded(self) -> Callable[[], None]:
-        """The step as one launch. Nothing runs while it is recorded; other threads may go on using the GPU."""
-        graph, beside = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.last.device)
-        with torch.cuda.graph(graph, pool=self.pool, stream=beside, capture_error_mode="thread_local"):
+        """The step as one launch. Nothing runs while it is recorded; other threads may use the GPU."""
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(self.last.device)
+        with torch.cuda.graph(graph, pool=self.pool, stream=stream, capture_error_mode="thread_local"):
             self._step()
         self.graph = graph
         return graph.replay

@@ -111,8 +111,8 @@ def beam_search(
     """The `n_best` best of `beam` finished hypotheses of each sentence, best first.
 
     At each step the 2 × beam best continuations are looked at: those among the first `beam` that end are finished, the best
-    `beam` that do not end go on. A sentence is done when it has `beam` finished ones, or at its limit, where the first `beam`
-    count as finished as they are.
+    `beam` others continue. A sentence is done when it has `beam` finished ones, or at its limit, where the first `beam` count
+    as finished as they are.
     """
     device, beam = source.device, options.beam
     rule = Forbidden(forbidden, device)
@@ -206,7 +206,7 @@ class Beams:
             setattr(self, name, getattr(self, name)[sentences])
 
     def grow(self, longest: int) -> None:
-        """Room for outputs of so many tokens."""
+        """Room for outputs of this number of tokens."""
         for name in ("tokens", "finished_tokens"):
             old = getattr(self, name)
             setattr(self, name, F.pad(old, (0, longest - old.shape[2]), value=self.end))

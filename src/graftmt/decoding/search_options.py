@@ -44,7 +44,7 @@ class SearchOptions:
             raise ConfigError(f"n_best is {self.n_best}; it must be between 1 and the beam, {self.beam}.")
 
     def limit(self, source_length: int) -> int:
-        """The longest output for a source of so many tokens."""
+        """The longest output for a source of this number of tokens."""
         return max(1, min(self.max_length, int(self.length_ratio * source_length) + 20))
 
 

@@ -48,7 +48,7 @@ UKRAINIAN = PackPlan(
 # The Greek pack but for its recipe, so that what differs between the two is the adapters' doing.
 GREEK_ADAPTERS = replace(GREEK, name="el-source-adapters", recipe="embed + enc-adapters-all(64) + init:alignment")
 
-# So many that whole years and two-digit numbers are pieces, as they are in the base's vocabulary: with 1,000 merges 2014 is
+# Enough that whole years and two-digit numbers are pieces, as they are in the base's vocabulary: with 1,000 merges 2014 is
 # 201 + 4, which the frozen base cannot read as its own piece 2014, and chrF into English stays below 95.
 MERGES = 1300
 VALIDATIONS = 5
@@ -91,7 +91,7 @@ def pack_config(
 
 
 def make_pack(config: PackConfig, base: Base, train: Corpus, valid: Corpus) -> Pack:
-    """Trains a pack, goes on where an earlier demo stopped, or takes what it finished.
+    """Trains a pack, resumes an earlier demo, or takes what it finished.
 
     A run of another base, text or settings is moved aside: the demo can always be run again.
     """

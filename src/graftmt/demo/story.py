@@ -48,7 +48,7 @@ class DemoOptions:
     folder: Path = Path("runs/demo")
     from_scratch: bool = False
     corpus: Path | None = None
-    """Text made beforehand; made from CLDR unless given."""
+    """Text made beforehand. Default: it is made from CLDR."""
     test_lines: int = 100
     beam: int = 5
     pack_steps: int | None = None
@@ -108,7 +108,7 @@ def tell(options: DemoOptions, base_folder: Path) -> DemoResult:
         story.combine()
     with timed(seconds, "Greek source pack with adapters"):
         say("7. To compare: Greek again, with adapters in every encoder layer. They see the code of English alone,")
-        say("   and in the paper they forget the others' as training goes on (its Figure 3). Here, as measured:")
+        say("   and in the paper they forget the others' with more training (its Figure 3). Here, as measured:")
         story.compare_adapters()
     with timed(seconds, "verification"):
         story.verify(base_folder)
@@ -188,7 +188,7 @@ def copy_shipped_base(folder: Path) -> None:
 
 
 def train_demo_base(options: DemoOptions, corpus: Path, folder: Path) -> None:
-    """The configuration inside the package, on this machine; goes on where an earlier try stopped."""
+    """The configuration inside the package, on this machine; resumes an earlier try."""
     present = Corpus.open(corpus, "train").languages
     excluded = [language for language in present if language not in BASE_LANGUAGES]
     with resources.as_file(resources.files("graftmt.demo") / "base.yaml") as path:

@@ -56,8 +56,8 @@ def plot_matrix(
     """Draws a heat-map of (source, target) → value: sources are rows, and directions without a value stay blank.
 
     `order`: which languages come first, and in what order; the others follow by name. `margins`: the mean of each row and of
-    each column beside them, and the mean of all in the corner. `scale`: the values of the first colour and of the last; the
-    smallest and the largest there are unless given.
+    each column next to them, and the mean of all in the corner. `scale`: the values of the first colour and of the last; the
+    default is the smallest and the largest there are.
     """
     if not values:
         raise DataError(f"{title}: there are no directions to draw; nothing was written to {path}.")
@@ -111,7 +111,7 @@ def new_figure(*, width: float, height: float) -> Figure:
     except ImportError as error:
         raise GraftError(
             "drawing plots needs matplotlib, which is not installed; "
-            "install it with `pip install 'graftmt[plots]'`, or go on without plots."
+            "install it with `pip install 'graftmt[plots]'`, or leave the plots out."
         ) from error
     figure = Figure(figsize=(width, height), dpi=RESOLUTION, layout="constrained")
     FigureCanvasAgg(figure)
@@ -120,5 +120,5 @@ def new_figure(*, width: float, height: float) -> Figure:
 
 def save_figure(figure: Figure, path: Path) -> None:
     with atomic_file(path) as temporary:
-        # The temporary name does not end in .png, so the format is said.
+        # The temporary name does not end in .png, so the format is stated.
         figure.savefig(temporary, format="png")

@@ -42,7 +42,7 @@ def store_stage(config: TrainConfig, made: Path, stage: int, folder: Path) -> No
 
 
 def curve_of(run: Path, stages: int | None = None) -> list[dict[str, Any]]:
-    """chrF of each validated direction by update, over all stages in a row; BLEU beside it."""
+    """chrF of each validated direction by update, over all stages in a row; BLEU next to it."""
     if not (run / "log.jsonl").is_file():
         return []
     points: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What the paper trained and what it printed, read from the YAML files beside this module. Layer 7.
+"""What the paper trained and what it printed, read from the YAML files next to this module. Layer 7.
 
 `models.yaml` has every numbered model once. What the paper shows of them is in `table_definitions/` and `figure_definitions/`,
 what it concludes in `findings.yaml`. Models and tables of our own, which nobody printed, are in `beyond.yaml` and
@@ -31,12 +31,12 @@ Trains = Literal["none", "bilingual", "base", "retrain", "substitute", "pack"]
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """The line pairs that a model trains on, beside those with English in its own languages."""
+    """The line pairs that a model trains on, besides those with English in its own languages."""
 
     view: Literal["english-centric", "multi-parallel", "multi-aligned"] = "english-centric"
     """multi-aligned: the new language with all of the base's languages, for the lines that have them."""
     lines_per_language: int | None = None
-    """Besides English, only so many lines with each other language."""
+    """Besides English, at most N lines with each other language."""
     back_translated: bool = False
     """The other languages' side is the base's translation of the English one."""
     filtered: bool = True
@@ -62,14 +62,14 @@ class Model:
     initial: int | None = None
     """The model that it starts from."""
     updates: int | None = None
-    """The checkpoint after so many, not the best one."""
+    """The checkpoint after N updates, not the best one."""
     side: Side | None = None
     languages: tuple[str, ...] = ()
     """The new ones that are trained together; several make one pack or one re-trained model."""
     recipe: str | None = None
     data: Data = field(default_factory=Data)
     second_stage: float | None = None
-    """Updates of the stage that `@trained` adds, as a share of the first one's; half unless given."""
+    """Updates of the stage that `@trained` adds, as a share of the first one's. Default: half."""
     temperature: float | None = None
     """Of its training text, where the model is about that; otherwise the profile's."""
     parameters: str | None = None
@@ -141,7 +141,7 @@ class Table:
 
     @property
     def ours(self) -> bool:
-        """With rows that the paper does not have, beside some that it has; none has a printed score here."""
+        """With rows that the paper does not have, next to some that it has; none has a printed score here."""
         return self.number >= FIRST_OF_OURS
 
 
@@ -236,7 +236,7 @@ def figures() -> dict[int, Figure]:
 
 
 def is_ours(row: Row) -> bool:
-    """Whether it is of a recipe of ours: tables of our own repeat some of the paper's."""
+    """Whether it is of one of our recipes: our own tables repeat some of the paper's."""
     return row.system.model is not None and models()[row.system.model].ours
 
 

@@ -35,7 +35,7 @@ class Places:
     base: Path | None = None
     """The folder of the base to re-train."""
     partners: tuple[str, ...] = ()
-    """Of a pack; the pivot unless given."""
+    """Of a pack. Default: the pivot."""
     subwords: Path | None = None
     """A vocabulary that several packs share."""
 
@@ -250,7 +250,7 @@ def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def training_settings(profile: Profile, job: Job) -> dict[str, Any]:
-    """What the training of a job's model depends on, beside text and base."""
+    """What the training of a job's model depends on, besides text and base."""
     nowhere = Places(run=Path("run"), corpus=Path("corpus"), base=Path("base"))
     kind = trains(job)
     assert job.model is not None
@@ -271,7 +271,7 @@ def training_settings(profile: Profile, job: Job) -> dict[str, Any]:
 
 
 def set_settings(profile: Profile, name: str) -> dict[str, Any]:
-    """What scores on a test set depend on, beside its lines and the model."""
+    """What scores on a test set depend on, besides its lines and the model."""
     options, one = profile.evaluation, profile.evaluation.sets[name]
     later = {"between_lines": one.between_lines, "checkpoint": None if one.checkpoint == "best" else one.checkpoint}
     return {

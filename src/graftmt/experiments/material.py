@@ -58,7 +58,7 @@ def augmented(
     locks: JobLocks,
     minutes: float | None,
 ) -> Material:
-    """Made once for all packs that take it; stopped, after so many minutes or by a kill, it resumes.
+    """Made once for all packs that take it. After `minutes` or a kill it resumes.
 
     `digest`: of the text that it is made from.
     """
@@ -111,7 +111,7 @@ def pairs_in(corpus: Corpus, first: str, second: str) -> list[int]:
 def subset(
     train: Corpus, valid: Corpus, pair: tuple[str, str], lines: int, folder: Path, *, seed: int, digest: str, locks: JobLocks
 ) -> Path:
-    """A corpus folder with so many line pairs of two languages, and all of their validation text.
+    """A corpus folder with `lines` line pairs of two languages, and all of their validation text.
 
     A smaller one of the same seed is part of a larger one.
     """

@@ -10,7 +10,7 @@ from graftmt.packs.notation import papers_number
 
 
 def numbered_recipe(text: str, side: Side) -> tuple[Recipe, str | None] | None:
-    """The recipe of the model with this number, and the lines that it has beside text with English, as `--augment` has them.
+    """The recipe of the model with this number, and the lines that it has besides text with English, as `--augment` has them.
 
     None of a text that is no number. Languages are those that were asked for; what a number means besides is refused.
     """

@@ -1,4 +1,4 @@
-"""The paper's packs beside what they have here: a recipe each, the parameters that the paper prints and those it has. Layer 7.
+"""The paper's packs next to what they have here: a recipe each, the parameters that the paper prints and those it has. Layer 7.
 
 `ROWS` are the packs of `models.yaml` under the paper's bold numbers, `OURS` those of `beyond.yaml`, and `totals` gives whole
 models.
@@ -25,7 +25,7 @@ VOCABULARY = {("el",): 4_152, ("el", "uk", "sv", "id"): 16_211, ("ar",): 8_428}
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One incrementally trained model, of the paper or of ours."""
+    """One incrementally trained model, the paper's or ours."""
 
     model: Model
 
@@ -106,7 +106,7 @@ OURS = tuple(Row(model=model) for model in models().values() if model.trains == 
 
 
 def row(number: int) -> Row:
-    """The row with this bold number, or this number of ours."""
+    """The row with this bold number, or our number."""
     for candidate in (*ROWS, *OURS):
         if candidate.id == number:
             return candidate

@@ -26,7 +26,7 @@ class Request:
     tables: tuple[int, ...] = ()
     figures: tuple[int, ...] = ()
     rows: tuple[str, ...] = ()
-    """Numbers of models, or 14+31 for a composition; all unless given."""
+    """Numbers of models, or 14+31 for a composition. Default: all."""
     languages: tuple[str, ...] | None = None
     """New languages, instead of those that a table's columns name."""
     seeds: tuple[int, ...] = (1,)

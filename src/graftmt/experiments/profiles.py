@@ -44,11 +44,11 @@ class TestSet:
     corpus: Path | None = None
     """A folder of its own, where it is not in the corpus."""
     lines: int | None = None
-    """The first ones; all unless given."""
+    """The first ones. Default: all."""
     between_lines: int | None = None
     """The first ones for directions between two initial languages, neither the pivot: a base has many (default: `lines`)."""
     tokenize: str | None = None
-    """BLEU's tokeniser; by language unless given."""
+    """BLEU's tokeniser. Default: by language."""
     checkpoint: Literal["best", "last"] = "best"
     """last: a set for packs alone, translated with the weights that training ended with."""
 
@@ -72,7 +72,7 @@ class EvaluationSection:
     """0: chosen by the device."""
     off_target: bool = True
     keep_lines: int | None = None
-    """So many translations of each direction are kept; all unless given, as tests of significance need them."""
+    """How many translations of each direction are kept. Default: all, as tests of significance need them."""
 
     def __post_init__(self) -> None:
         check_numbers(self, "a number that is not negative", zero_or_more, "batch_tokens", "keep_lines")
@@ -121,7 +121,7 @@ class BilingualSection(ScratchSection):
     """One model for each direction."""
 
     partners: tuple[str, ...] = ()
-    """The initial languages that a new one is paired with, beside the pivot; a model must be trained for each of them."""
+    """The initial languages that a new one is paired with, besides the pivot; a model must be trained for each of them."""
     initial: bool = False
     """Whether also to train models between the initial languages and the pivot (Tables 1 and 9)."""
 
@@ -145,7 +145,7 @@ class PackSection:
     """Where it is for several new languages."""
     pairs: dict[str, int] = field(default_factory=dict)
     """New language → its line pairs with the pivot. The steps of a stage are those of the first; the others, and packs with
-    some lines of each initial language on top, have as many epochs. As many updates for all unless given."""
+    some lines of each initial language on top, have as many epochs. Default: as many updates for all."""
     multi_aligned_pairs: dict[str, int] = field(default_factory=dict)
     """The same for `multi_aligned_steps`: line pairs with all initial languages."""
     subwords: SubwordConfig = field(default_factory=lambda: SubwordConfig(merges=4000))
@@ -170,7 +170,7 @@ class AugmentationSection:
     """Back-translation."""
 
     teacher: int | None = None
-    """The number of the model that translates, such as 3 (Table 29); the pack's own base unless given (Section 3.1)."""
+    """The number of the model that translates, such as 3 (Table 29); default: the pack's own base (Section 3.1)."""
     beam: int = 1
 
     def __post_init__(self) -> None:
@@ -179,7 +179,7 @@ class AugmentationSection:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """Everything that the experiments need beside the paper's own definitions."""
+    """Everything that the experiments need besides the paper's own definitions."""
 
     name: str
     title: str

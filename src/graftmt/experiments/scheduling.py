@@ -40,7 +40,7 @@ class Outcome:
     done: list[str] = field(default_factory=list)
     """Those whose result it stored, also on the way to another one."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Here, or in another process while this one went on."""
+    """Here, or in another process while this one worked."""
     skipped: dict[str, str] = field(default_factory=dict)
     stopped: str = ""
     exit_code: int = 0

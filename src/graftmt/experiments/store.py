@@ -63,7 +63,7 @@ class Store:
         return self.path(job).stat().st_mtime_ns if self.failure(job) else None
 
     def write(self, job: Job, result: Result) -> None:
-        """An earlier result of another model is kept beside it: one that was made again may come out otherwise."""
+        """An earlier result of another model is kept next to it: one that was made again may come out otherwise."""
         path, before = self.path(job), self.read(job)
         if before is not None and before["fingerprint"] != result["fingerprint"]:
             write_json(path.with_name(f"{path.stem}.{before['fingerprint'][:12]}.json"), before)

@@ -149,5 +149,5 @@ class CTranslate2Searcher:
 
 
 def _grouped(batches: list[list[int]], count: int) -> list[list[int]]:
-    """So many batches together, so that every worker has one."""
+    """`count` batches together, so that every worker has one."""
     return [[row for batch in batches[at : at + count] for row in batch] for at in range(0, len(batches), count)]

@@ -127,7 +127,7 @@ def _mix_packed(queries: Tensor, keys: Tensor, values: Tensor, packing: Packing,
         starts, longest = (packing.query_starts, packing.key_starts), (packing.longest_query, packing.longest_key)
         mixed: Tensor = varlen_attn(flat[0], flat[1], flat[2], *starts, *longest, **(_CAUSAL if causal else _ALL))  # type: ignore[assignment]
         return mixed.transpose(0, 1)[None]
-    # No kernel for it elsewhere: one mask over all, for tests and small models.
+    # No kernel for it on other devices: one mask over all, for tests and small models.
     of_query, of_key = sentences_of(packing.query_starts, queries.shape[2]), sentences_of(packing.key_starts, keys.shape[2])
     mask = of_query[:, None] == of_key[None, :]
     if causal:

@@ -16,7 +16,7 @@ KEYS = 64
 """Read at once; where all of them are masked they are not read."""
 
 PARTS = {torch.float32: 1, torch.bfloat16: 3, torch.float16: 2}
-"""How many numbers of this type together are about as exact as one in fp32. A key's weight is multiplied as a sum of so many:
+"""How many numbers of this type together are about as exact as one in fp32. A key's weight is multiplied as a sum of them:
 rounded to one, or to tf32, it would depend on which keys came before, whose highest score it is relative to."""
 
 

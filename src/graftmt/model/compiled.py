@@ -1,4 +1,4 @@
-"""Triton where it is there, which is beside torch for CUDA on Linux; everywhere else its kernels are not called. Layer 1."""
+"""Triton where it is there, as with torch for CUDA on Linux; without it its kernels are not called. Layer 1."""
 
 from __future__ import annotations
 

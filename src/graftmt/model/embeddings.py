@@ -55,8 +55,8 @@ class Positions(nn.Module):
         return x + self.reserve(end)[start:end].to(x.dtype)
 
     def reserve(self, length: int) -> Tensor:
-        """The table, with at least so many positions. It never becomes shorter, and one that was replaced stays in memory:
-        a step that was recorded as a CUDA graph reads it where it lies."""
+        """The table, with at least `length` positions. It never becomes shorter, and one that was replaced stays in memory: a
+        step that was recorded as a CUDA graph reads it where it lies."""
         table = self.table
         if length <= table.shape[0]:
             return table

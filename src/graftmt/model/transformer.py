@@ -155,7 +155,7 @@ class Transformer(nn.Module):
         target_padding_id: int | None = None,
         reads_padding: bool = False,
     ) -> Transformer:
-        """A freshly initialised model, whose vocabulary has so many rows; the target's may be another one.
+        """A freshly initialised model, whose vocabulary has `rows` rows; the target's may be another one.
 
         Tied embeddings are one matrix, so they have one number of rows. `reads_padding`: its decoder starts from padding.
         """
@@ -243,7 +243,7 @@ class Transformer(nn.Module):
         return self.target_embedding, self.target_positions or self.positions, self.target_norm
 
     def reserve(self, length: int) -> None:
-        """Makes positions for translations of so many tokens before anything is recorded."""
+        """Makes positions for translations of this number of tokens before anything is recorded."""
         (self.target_positions or self.positions).reserve(length)
 
     def set_dropout(self, probability: float) -> None:

@@ -1,7 +1,7 @@
 """Which base pieces translate a new language's pieces, learned from line pairs: IBM Model 1 both ways. Layer 3.
 
 The table only gives embeddings a start, so a sample of the lines and a few rounds are enough. A link's score is
-t(base | new) · t(new | base): "the" stands beside everything, but from it the way back leads nowhere in particular.
+t(base | new) · t(new | base): "the" occurs with everything, but from it the way back leads nowhere in particular.
 """
 
 from __future__ import annotations

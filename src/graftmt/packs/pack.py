@@ -74,7 +74,7 @@ class Pack:
         return sum(parameter.numel() for parameter in self.parameters.values())
 
     def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Pack:
-        """The same pack elsewhere; this one where nothing would change."""
+        """The same pack on this device or in this dtype; this one if nothing would change."""
         dtype = next(iter(self.parameters.values())).dtype if dtype is None else dtype
         moved = {name: parameter.detach().to(device, dtype) for name, parameter in self.parameters.items()}
         if all(tensor.data_ptr() == self.parameters[name].data_ptr() for name, tensor in moved.items()):

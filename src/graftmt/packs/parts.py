@@ -83,7 +83,7 @@ def tensor_shapes(setting: Setting) -> dict[str, Shape]:
 
 
 def shapes_of_vocabulary(recipe: Recipe, config: ModelConfig, *, side: Side, rows: int, languages: int = 1) -> dict[str, Shape]:
-    """The tensors of a pack whose vocabulary has so many rows in all, those of its own language codes included."""
+    """The tensors of a pack whose vocabulary has `rows` rows in all, those of its own language codes included."""
     setting = Setting(recipe=recipe, config=config, side=side, languages=languages)
     codes = sum(component.code_rows(setting) for component in recipe.components)
     return tensor_shapes(Setting(recipe=recipe, config=config, side=side, languages=languages, rows=rows - codes))

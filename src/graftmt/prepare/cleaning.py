@@ -105,7 +105,7 @@ def clean(
 ) -> tuple[Source, CleaningReport]:
     """The source as it is after cleaning, and a report that fills while it is read.
 
-    `trusted`: text in languages that the detector does not know. `mapper`: where chunks are cleaned, here unless given; the
+    `trusted`: text in languages that the detector does not know. `mapper`: where chunks are cleaned, default: here; the
     result is the same.
     """
     config = config or CleaningConfig()

@@ -1,7 +1,7 @@
 """The language detector, py3langid, with 139 languages: which codes it knows, and its tables as arrays. Layer 4.
 
 It is naive Bayes over runs of bytes, its *features*: a text's score in a language is the sum of the log-probabilities of the
-features found in it, so a column of log-probabilities learnt elsewhere can be compared with the detector's own.
+features found in it, so a column of log-probabilities learnt in another way can be compared with the detector's own.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def understood(work: Path, options: AlignOptions) -> Iterator[None]:
 
 def _full(work: Path, error: Exception) -> GraftError:
     return GraftError(
-        f"aligning could not go on in {work} ({_first_line(error)}). If the disk is full, free some space or choose another "
+        f"aligning stopped in {work} ({_first_line(error)}). If the disk is full, free some space or choose another "
         "folder with --temp, then run the same command again: what was read is kept, and no output was written."
     )
 

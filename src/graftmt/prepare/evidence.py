@@ -160,7 +160,7 @@ def learn(
 
 
 def spread(texts: Sequence[str], most: int) -> list[str]:
-    """At most so many of the texts, evenly spread."""
+    """At most `most` of the texts, evenly spread."""
     count = min(most, len(texts))
     return [texts[index * len(texts) // count] for index in range(count)]
 

@@ -9,7 +9,7 @@ from graftmt.prepare.language_id import detector_code, language_detector
 from graftmt.prepare.scripts import expected_scripts, letter_scripts
 
 CHUNKS, CHUNK_LETTERS = 40, 300
-"""Lines are judged together, so many letters at once: single ones are too short for certainty."""
+"""Lines are judged together, this number of letters at once: single ones are too short for certainty."""
 FEWEST_CHUNKS = 3
 NEARLY_ALL, HARDLY_ANY = 0.8, 0.2
 

@@ -181,6 +181,6 @@ class _Joining:
 
 
 def _copies(line: Line, weight: float) -> int:
-    """The whole part of the weight, and one more for so many lines as its fraction says; which ones, the text decides."""
+    """The whole part of the weight. For a share of the lines, which is its fraction, one more; the text decides which."""
     whole = int(weight)
     return whole + (hash_of(("weight", *line)) < (weight - whole) * 2**64)

@@ -58,7 +58,7 @@ def foreign_lines(
 ) -> dict[str, LanguageCheck]:
     """The share of lines in another language, judged as `prepare clean` does: by all of the corpus's text, short lines too.
 
-    `candidates` are languages that wrong lines may be in, beside the corpus's own; likely ones where there are none.
+    `candidates` are languages that wrong lines may be in, besides the corpus's own. Default: likely ones.
     """
     checks: dict[str, LanguageCheck] = {}
     try:
@@ -122,7 +122,7 @@ class LanguageFilter:
 
         `sample`: text of the corpus, spread over all of it. It is the evidence by which short texts are judged too; with
         trusted text, what is right in it stands for the other languages. `candidates`: languages that wrong text may be in,
-        beside the corpus's own. `margin`: instead of the one that the sample shows.
+        besides the corpus's own. `margin`: instead of the one that the sample shows.
         """
         trusted = trusted or {}
         codes = {language: detector_code(language) for language in languages}

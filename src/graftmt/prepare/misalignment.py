@@ -1,7 +1,7 @@
 """Whether line i of one side is the translation of line i of the other; where not, from which line on and why. Layer 4.
 
 A chain of states is laid over the lines: in step, some lines ahead or behind, or not related at all. Its likeliest course says
-where the text is out of step. Each stretch is then tested by itself, against lines nearby, before anything is said of it.
+where the text is out of step. Each stretch is then tested by itself, against lines nearby, before it is reported.
 """
 
 from __future__ import annotations

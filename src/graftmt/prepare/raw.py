@@ -1,4 +1,4 @@
-"""A corpus folder's text as it lies there, whatever bytes it has, for cleaning. Layer 4."""
+"""A corpus folder's text as it is stored, whatever bytes it has, for cleaning. Layer 4."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from graftmt.prepare.source import Line, Source
 
 
 def raw_source(corpus: Corpus) -> Source:
-    """A split as it lies there, for cleaning: bytes that are not UTF-8 become U+FFFD, and NUL and very long lines pass.
+    """A split as it is stored, for cleaning: bytes that are not UTF-8 become U+FFFD, and NUL and very long lines pass.
 
-    Elsewhere these are errors; here rules find, count and drop them.
+    Other readers call these errors; here rules find, count and drop them.
     """
 
     def read() -> Iterator[Line]:

@@ -1,6 +1,6 @@
 """Chinese words with spaces between them, by Jieba, as the paper segmented its Chinese text; and the way back. Layer 4.
 
-Spaces are put between two CJK characters only. Beside Latin letters, digits and the like the text stays as its author wrote
+Spaces are put between two CJK characters only. Next to Latin letters, digits and the like the text stays as its author wrote
 it: subwords never cross scripts or kinds of characters anyway, and so the way back is exact but for one thing: a space that
 was between two CJK characters in the first place does not come back.
 """
@@ -42,7 +42,7 @@ def segment(text: str) -> str:
 
 
 def desegment(text: str) -> str:
-    """Without the spaces between CJK characters; those beside anything else stay.
+    """Without the spaces between CJK characters; those next to anything else stay.
 
     >>> desegment("他 有2台 iPhone 手机 。")
     '他有2台 iPhone 手机。'
@@ -61,7 +61,7 @@ def is_chinese(language: str) -> bool:
 
 
 def segmented(source: Source, languages: Sequence[str] | None = None) -> Source:
-    """The source with these languages segmented; all that are Chinese unless given."""
+    """The source with these languages segmented; default: all that are Chinese."""
     _jieba()  # says at once where it is not installed
     return _changed(source, languages, segment, "segmented")
 

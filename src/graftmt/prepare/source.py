@@ -38,7 +38,7 @@ class Source:
 
 
 def spread_lines(source: Source, most: int) -> list[Line]:
-    """At most so many lines, evenly spread over the whole source, which is read once; all where it has no more."""
+    """At most `most` lines, evenly spread over the whole source, which is read once; all where it has no more."""
     kept: list[Line] = []
     step = 1
     for number, line in enumerate(source):

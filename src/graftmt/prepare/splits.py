@@ -35,7 +35,7 @@ class SplitOptions:
     test: int = 2000
     per_direction: bool = False
     directions: str | None = None
-    """The directions that get a set of their own with `per_direction`, as a view or a list; all unless given."""
+    """The directions that get a set of their own with `per_direction`, as a view or a list. Default: all."""
     train: bool = True
     """Whether to write what is left; a corpus for validation alone has no use for it."""
     seed: int = 1
@@ -98,7 +98,7 @@ def held_out_splits(folder: Path) -> list[Corpus]:
     """The splits of a corpus folder but `train`: valid, test, dev, devtest or whatever they are called."""
     splits = [corpus for name, corpus in open_splits(folder).items() if name != "train"]
     if not splits:
-        raise DataError(f"{folder} has no split beside train, such as test.en.txt; nothing to keep clear of.")
+        raise DataError(f"{folder} has no split besides train, such as test.en.txt; nothing to keep clear of.")
     return splits
 
 
@@ -239,7 +239,7 @@ def _too_few(
 
 
 def _written(sets: Mapping[Group, Sequence[_Candidate]], languages: int) -> Callable[[], Iterator[Line]]:
-    """The lines of a split, in the order of the draw: the first so many of them are as good a sample as any."""
+    """The lines of a split, in the order of the draw: the first N of them are as good a sample as any."""
 
     def read() -> Iterator[Line]:
         rows = sorted(
@@ -265,7 +265,7 @@ class _Rest:
         self.left_out = {"held_out": len(self.positions), "near_duplicates": 0}
 
     def source(self) -> Source:
-        name = f"what is left of {self.all.name} beside the lines held out and their near-duplicates"
+        name = f"what is left of {self.all.name} besides the lines held out and their near-duplicates"
         return Source(name, self.all.languages, self._read)
 
     def _read(self) -> Iterator[Line]:

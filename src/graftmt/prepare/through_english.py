@@ -1,12 +1,12 @@
 """Bilingual corpora made into one multi-parallel corpus through the language they share, out of core with DuckDB. Layer 4.
 
-As in the paper (Section 5.1): texts are translations of each other when they stand beside the same English line, and each
+As in the paper (Section 5.1): texts are translations of each other when they are paired with the same English line, and each
 English line is there once; of several translations of it in one corpus the first counts. Lines come in the order of their
 English text's MD5: shuffled, and the same whatever the order of the corpora, their number of threads or the memory.
 
 Each corpus is read into Parquet files sorted by that MD5, no larger than what the memory sorts with ease; then ranges of it,
 each small enough for the memory, are grouped by the English text and written. So the memory needed does not grow with the
-corpora. What was read is kept until the end, so that a run that was killed goes on from there.
+corpora. What was read is kept until the end, so that a run that was killed resumes there.
 """
 
 from __future__ import annotations

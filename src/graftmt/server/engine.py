@@ -288,7 +288,7 @@ class Engine:
         try:
             requests, tokens = [line.request for line in lines], [line.tokens for line in lines]
             found = translate_encoded(group.model, requests, tokens, group.options, searcher=group.searcher)
-        except Exception as error:  # whatever it is, the thread has to go on serving others
+        except Exception as error:  # whatever it is, the thread has to serve others
             if len(lines) == 1:
                 logger.error("a line of %s tokens failed: %s", len(lines[0].tokens), type(error).__name__)
                 lines[0].ticket.fail(Refused(500, "this text could not be translated; the server's log has more."))

@@ -85,7 +85,7 @@ class FastModels:
                 model = self._made(catalog, name)
             except (GraftError, Refused) as error:
                 problems[name] = str(error)
-            except Exception as error:  # whatever it is, the thread that watches for packs has to go on
+            except Exception as error:  # whatever it is, the thread that watches for packs must not stop
                 problems[name] = f"its model could not be made ({type(error).__name__})."
             else:
                 before = made.get(id(model.composition))

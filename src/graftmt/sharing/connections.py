@@ -152,7 +152,7 @@ class Reply:
         self.headers: Message = response.headers
 
     def read(self, most: int) -> bytes:
-        """Some bytes, at most so many; none at the end."""
+        """Some bytes, at most `most`; none at the end."""
         try:
             content: bytes = self.response.read1(most)
         except (http.client.HTTPException, OSError, ValueError, AttributeError) as error:

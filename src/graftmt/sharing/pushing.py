@@ -91,5 +91,5 @@ CARDS: dict[str, Callable[[Any], str]] = {"base": model_card, "pack": pack_card}
 
 
 def store_name(thing: Path) -> str:
-    """What a base or a pack on the disk is called, unless it is given a name."""
+    """The default name of a base or a pack on the disk."""
     return thing.resolve().name.removesuffix(".graftpack")

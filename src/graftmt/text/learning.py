@@ -40,7 +40,7 @@ def train_subwords(
     """Learns `merges` merges over the lines of each language; the same input gives the same model, byte for byte.
 
     `sizes`: how many lines each language has, blank ones not counted, where `texts` are samples. Temperature goes by them.
-    `pieces` asks for so many pieces in all instead, characters included.
+    `pieces` asks for this number of pieces in all instead, characters included.
     Characters that occur fewer than `min_character_count` times in all (lowercased, before balancing) are left out.
     Where the text supports fewer merges than asked the model has fewer, and a warning says how many.
     """

@@ -1,4 +1,4 @@
-"""Training of plain SentencePiece models: cased BPE that other programs read as it is. Layer 1, beside `learning`.
+"""Training of plain SentencePiece models: cased BPE that other programs read as it is. Layer 1, next to `learning`.
 
 Words are counted per language and balanced as for our own kind. They are cut where scripts change, and between letters, digits
 and the rest, as SentencePiece does by itself; there is no lowercasing, and the model normalises whitespace and nothing else.

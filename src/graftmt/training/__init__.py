@@ -1,4 +1,4 @@
-"""One loop for bases, baselines and packs; runs that stop at any point and go on exactly. Layer 4."""
+"""One loop for bases, baselines and packs; runs that stop at any point and resume exactly. Layer 4."""
 
 from graftmt.training.bases import train_base
 from graftmt.training.pack_training import train_pack

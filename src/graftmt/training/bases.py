@@ -38,7 +38,7 @@ def train_base(
 ) -> Path:
     """Runs what is left of a run and returns the folder of the finished base.
 
-    A run that exists goes on exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
+    A run that exists resumes exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
     """
     started = time.monotonic()
     device = choose_device(config.device)

@@ -38,12 +38,12 @@ class CapturedStep:
         self.adding, self.trained = adding, list(parameters)
         for parameter in self.trained:
             parameter.grad = None
-        beside = torch.cuda.Stream(device)
-        beside.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(beside):
+        stream = torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(stream):
             for _ in range(REHEARSALS):
                 (loss(self.batch) * self.scale).backward()
-        torch.cuda.current_stream(device).wait_stream(beside)
+        torch.cuda.current_stream(device).wait_stream(stream)
         # A gradient that is there is added to; one that is not is made in the graph's own memory, and written at each replay.
         for parameter in self.trained:
             parameter.grad = torch.zeros_like(parameter) if adding else None

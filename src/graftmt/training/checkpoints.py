@@ -1,4 +1,4 @@
-"""Checkpoints: folders written atomically, that a run goes on from exactly. Layer 4.
+"""Checkpoints: folders written atomically, that a run resumes from exactly. Layer 4.
 
 `checkpoints/stage1-step00001000` holds the weights, the optimiser and `state.json`; `checkpoints/stage1-best` the best
 weights of that stage.
@@ -35,7 +35,7 @@ WAY_OUT = "use another run folder (run=…), or --fresh to start over"
 class CannotGoOn(CheckpointError, ConfigError):
     """A run whose checkpoints are damaged, or were begun otherwise than is asked for now.
 
-    `problem` ends in what would let it go on, `way_out` is what can be done instead, in the words of whoever started it.
+    `problem` ends in what would let it resume, `way_out` is what can be done instead, in the words of whoever started it.
     """
 
     def __init__(self, problem: str, way_out: str = WAY_OUT) -> None:
@@ -45,7 +45,7 @@ class CannotGoOn(CheckpointError, ConfigError):
 
 @contextmanager
 def way_out(words: str) -> Iterator[None]:
-    """Around training: what its caller offers where a run cannot go on, such as "use another folder (--run FOLDER)"."""
+    """Around training: what its caller offers if a run cannot resume, such as "use another folder (--run FOLDER)"."""
     try:
         yield
     except CannotGoOn as error:
@@ -98,7 +98,7 @@ class Checkpoints:
         return path
 
     def read_document(self, path: Path) -> dict[str, Any]:
-        """state.json of a checkpoint: `state`, `config` and `data`; where it is damaged, the error says how to go on."""
+        """state.json of a checkpoint: `state`, `config` and `data`; where it is damaged, the error says how to resume."""
         with self._going_on(path):
             document = read_state_document(path)
         if document["format"] != FORMAT:
@@ -164,7 +164,7 @@ class Checkpoints:
             return read_best_document(self.best(stage))
 
     def adopt_best(self, state: RunState, options: ValidationConfig) -> None:
-        """A run that goes on from before its best was stored, such as after a kill, has that one and no other."""
+        """A run that resumes from before its best was stored, such as after a kill, has that one and no other."""
         if state.best_score is None or not self.best(state.stage).is_dir():
             return  # what may be stored is of an earlier try, and the next validation replaces it
         best = self.read_best(state.stage)
@@ -197,16 +197,16 @@ class Checkpoints:
 
     @contextmanager
     def _going_on(self, path: Path) -> Iterator[None]:
-        """Adds to the error about a file of `path` how the run can go on; nothing is deleted here."""
+        """Adds to the error about a file of `path` how the run can resume; nothing is deleted here."""
         try:
             yield
         except GraftError as error:
             raise self.advised(path, error) from None
 
     def advised(self, path: Path, error: GraftError) -> CannotGoOn:
-        """The error about a file of `path`, with what would let the run go on."""
+        """The error about a file of `path`, with what would let the run resume."""
         if not NAME.fullmatch(path.name):
-            return CannotGoOn(f"{error} The run cannot go on without {path}: restore it from a copy")
+            return CannotGoOn(f"{error} The run cannot resume without {path}: restore it from a copy")
         return CannotGoOn(f"{error} Restore {path} from a copy")
 
     def _all(self) -> list[Path]:

@@ -186,5 +186,5 @@ def lost_processes() -> Iterator[None]:
         reason = str(error).partition("\n")[0]
         raise TrainingError(
             "another process of the run has ended or cannot be reached, so this one ends too. The same command, with as many "
-            f"processes or fewer, goes on from the last checkpoint. ({reason})"
+            f"processes or fewer, resumes at the last checkpoint. ({reason})"
         ) from None

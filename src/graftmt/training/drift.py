@@ -91,7 +91,7 @@ def scores_before(
     model: Transformer,
     prepared: Prepared,
 ) -> dict[str, Scores] | None:
-    """{"base": …, "start": …}: measured once and kept as before.json, since a run that goes on has other weights by then."""
+    """{"base": …, "start": …}: measured once and kept as before.json, since a resumed run has other weights by then."""
     validator = prepared.validator
     if validator is None:
         return None
@@ -139,5 +139,5 @@ def _stored(path: Path) -> dict[str, Any] | None:
 
 
 def drift_of(before: Mapping[str, Scores] | None, after: Mapping[str, Any] | None, new: Sequence[str]) -> Drift | None:
-    """What was measured before, beside the validation of the weights that were kept; `new` names the new directions."""
+    """What was measured before, next to the validation of the weights that were kept; `new` names the new directions."""
     return None if before is None or after is None else Drift(before["base"], before["start"], after["directions"], tuple(new))

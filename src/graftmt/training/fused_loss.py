@@ -24,7 +24,7 @@ LARGE = 1 << 27
 """Numbers of a matrix: twice those of a Transformer Base with 128,000 rows."""
 
 KERNEL = True
-"""Whether a kernel of ours does what can be done between two products, where it can. For benchmarks to switch."""
+"""Whether our kernel does what can be done between two products, where it can. For benchmarks to switch."""
 
 
 class FusedLoss(torch.autograd.Function):

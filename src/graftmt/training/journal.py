@@ -18,7 +18,7 @@ OnStep: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 class Journal:
-    """`log.jsonl`, one event a line, and TensorBoard beside it. A resumed run forgets what it will do again."""
+    """`log.jsonl`, one event a line, and TensorBoard next to it. A resumed run forgets what it will do again."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class Journal:
                         self.writer.add_scalar(f"stage{stage + 1}/{event}/{name}", value, step)
         except OSError as error:
             raise GraftError(
-                f"could not write to {self.path} or the TensorBoard files beside it: {error.strerror or error}. "
-                "Free some space; the same command then goes on from the last checkpoint."
+                f"could not write to {self.path} or the TensorBoard files next to it: {error.strerror or error}. "
+                "Free some space, then rerun the command: it resumes at the last checkpoint."
             ) from error
 
     def close(self) -> None:

@@ -116,7 +116,7 @@ def _continued(parent: Pack) -> Pack:
     card = {"parent": facts, "version": facts["version"] + 1}
     card |= {"partners": list(parent.partners), "few": list(parent.few)}
     card |= {key: parent.card[key] for key in ("licence", "author") if key in parent.card}
-    say(f"going on from the pack {parent.fingerprint[:16]}")
+    say(f"continuing the pack {parent.fingerprint[:16]}")
     return replace(parent, card={"initialisation": parent.card.get("initialisation", {}), **card})
 
 
@@ -141,7 +141,7 @@ def pack_subwords(config: PackConfig, train: Corpus) -> Text:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         text = run_subwords(config.run, options, new)
-    for warning in caught:  # such as of a text too small for so many merges; where in our code it arose is no one's concern
+    for warning in caught:  # such as of a text too small for that many merges; where in our code it arose is no one's concern
         say(str(warning.message))
     return text
 
@@ -254,7 +254,7 @@ def _without_scoped(base: Base, composition: Composition) -> Transformer | None:
 def _translations(corpus: TokenizedCorpus, config: PackConfig, tokenizer: Text, base: Base) -> dict[str, dict[str, float]]:
     """What the pieces of the new languages are translated by in the partners' text, for `init:alignment`.
 
-    It takes half a minute of counting on a CPU, so it is kept beside the tokenised text, under the name of all
+    It takes half a minute of counting on a CPU, so it is kept next to the tokenised text, under the name of all
     that it comes from.
     """
     pairs = (

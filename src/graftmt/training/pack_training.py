@@ -40,8 +40,8 @@ def train_pack(
 ) -> Pack:
     """Runs what is left of a run and returns the pack, stored in the run's folder as `pack`.
 
-    The base is resident and shared: it may be in use elsewhere, and may hold its weights in bf16. It is not changed.
-    A run that exists goes on exactly where it stopped; `fresh` moves it aside. `on_ready` hears of the job before it trains.
+    The base is resident and shared: other threads may use it, and it may hold its weights in bf16. It is not changed.
+    A run that exists resumes exactly where it stopped; `fresh` moves it aside. `on_ready` hears of the job before it trains.
     """
     started = time.monotonic()
     config = with_scoped_stage(config)
@@ -58,7 +58,7 @@ def train_pack(
         left = None if minutes is None else minutes - (time.monotonic() - started) / 60
         with stop_on_signals(left) as request:
             state = run_stages(job, request, team, on_step=on_step)
-        pack = job.pack.to(base.model.device)  # where it was sharded it trained elsewhere
+        pack = job.pack.to(base.model.device)  # if it was sharded it trained on another device
         whole = ({*pack.partners} - {*pack.few}) | ({*config.data.partners} - {*config.data.few})
         pack.partners = tuple(dict.fromkeys([*pack.partners, *config.data.partners]))  # also those of a pack gone on with
         pack.few = tuple(name for name in pack.partners if name not in whole)

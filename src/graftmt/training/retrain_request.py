@@ -1,4 +1,4 @@
-"""What a re-training asks for, checked before it costs anything: options, languages, directions, going on. Layer 4."""
+"""What a re-training asks for, checked before it costs anything: options, languages, directions, resuming. Layer 4."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def origin(config: RetrainConfig, parent: Base) -> dict[str, Any]:
 
 
 def check_origin(config: RetrainConfig, parent: Base) -> None:
-    """A run that has checkpoints keeps its vocabulary, so it goes on with the same base, method and languages."""
+    """A run that has checkpoints keeps its vocabulary, so it resumes with the same base, method and languages."""
     stored = config.run / "vocabulary.json"
     if Checkpoints(config.run / "checkpoints", 1).latest() is None or not stored.is_file():
         return

@@ -152,7 +152,7 @@ class Retrained:
 def retrain_base(config: RetrainConfig, *, minutes: float | None = None, fresh: bool = False) -> Retrained:
     """Runs what is left of a run; the finished base is in the run's folder as `base`. The parent is not changed.
 
-    A run that exists goes on exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
+    A run that exists resumes exactly where it stopped; `fresh` moves it aside and starts over. `minutes` stops cleanly in time.
     """
     started = time.monotonic()
     device = choose_device(config.device)
@@ -262,7 +262,7 @@ def retrain_tokenizer(config: RetrainConfig, old: Text, train: Corpus) -> Shared
     if config.method == "substitute" and len(tokenizer) != len(old):
         raise ConfigError(
             f"substitution keeps the size of the vocabulary: the base has {len(old):,} rows, the new one {len(tokenizer):,}. "
-            + ("Leave subwords.model out." if options.model else "There is too little text for so many merges: give more.")
+            + ("Leave subwords.model out." if options.model else "There is too little text for that many merges: give more.")
         )
     return tokenizer
 

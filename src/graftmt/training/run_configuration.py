@@ -49,11 +49,11 @@ class SubwordConfig:
     byte_fallback: bool = False
     """Rarer characters become bytes rather than <unk>."""
     sample_lines: int = 1_000_000
-    """At most so many lines per language are read to make the vocabulary, evenly spread over the file."""
+    """At most N lines per language are read to make the vocabulary, evenly spread over the file."""
     model: Path | None = None
     """A subwords.model made before, to use instead."""
     pieces: int | None = None
-    """Exactly so many pieces, characters included, in place of a number of merges."""
+    """Exactly N pieces, characters included, in place of a number of merges."""
     casing: Literal["inline", "none"] = field(default="inline", metadata=LATER)
     """inline: lowercased, with markers for case, the better one. none: plain cased SentencePiece, which transformers and
     CTranslate2 read with their own tools after `graftmt export`."""
@@ -146,7 +146,7 @@ class TrainConfig(RunConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class PackDataConfig:
-    """Which pairs a pack trains on; the text itself is given beside the configuration."""
+    """Which pairs a pack trains on; the text itself comes separately."""
 
     partners: tuple[str, ...] = ("en",)
     """The base's languages that the new ones are paired with."""
@@ -186,7 +186,7 @@ class PackConfig(RunConfig):
     stages: tuple[StageConfig, ...] = (PACK_STAGE,)
     """`directions` of a stage: all of new language and partner unless named."""
     parent: Path | None = None
-    """A pack to go on from, with its vocabulary and recipe, instead of a new one."""
+    """A pack to continue, with its vocabulary and recipe, instead of a new one."""
     codes_from: Path | None = None
     """A base that knows the language, or a target pack with a learned code of it: what code:proxy:nearest measures by."""
 
@@ -212,14 +212,14 @@ class RetrainDataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class NewDirectionsConfig:
-    """How the directions of new languages are sampled beside those that the base knows."""
+    """How the directions of new languages are sampled next to those that the base knows."""
 
     directions: tuple[str, ...] = ()
     """Of a stage's directions, those of new languages are only these (a view or a list); all unless named."""
     probability: float | None = None
     """A fixed one for each of them, the rest shared by temperature among the others (the paper's ParaCrawl models: 0.05) …"""
     upsample: float | None = None
-    """… or so many times as often as temperature alone would. Unless given: 5 with method substitute, otherwise 1."""
+    """… or N times as often as by temperature alone. Default: 5 with method substitute, otherwise 1."""
 
     def __post_init__(self) -> None:
         if self.probability is not None and self.upsample is not None:

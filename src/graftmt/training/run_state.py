@@ -17,7 +17,7 @@ COUNTERS = ("stage", "step", "best_step", "without_improvement", "target_tokens"
 
 @dataclass
 class RunState:
-    """The counters of a run: all that is needed, with the tensors, to go on as if it had never stopped."""
+    """The counters of a run: all that is needed, with the tensors, to resume as if it had never stopped."""
 
     stage: int = 0
     step: int = 0

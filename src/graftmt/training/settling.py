@@ -33,7 +33,7 @@ def settle(checkpoints: Checkpoints) -> None:
     if found and len(problems) == len(found):
         raise CannotGoOn(f"{problems[found[0]]} There is no earlier checkpoint: restore {found[0]} from a copy")
     for path, problem in problems.items():
-        say(f"{problem} It is kept as {_move_aside(path, 'damaged')}; the run goes on from the checkpoint before it.")
+        say(f"{problem} It is kept as {_move_aside(path, 'damaged')}; the run resumes at the checkpoint before it.")
     if whole := found[len(problems) :]:
         _settle_best(checkpoints, whole)
 
@@ -54,7 +54,7 @@ def _settle_best(checkpoints: Checkpoints, found: Sequence[Path]) -> None:
             _restore_best(path, earlier, best)
             return
         if _comes_before_best(checkpoints, earlier, state):
-            _say_damaged(best, problem, f"it is made again: the run goes on from {path.name}")
+            _say_damaged(best, problem, f"it is made again: the run resumes at {path.name}")
             for later in found[:number]:
                 _move_aside(later, "later")
             return
@@ -93,7 +93,7 @@ def _move_aside(path: Path, why: str) -> str:
 
 
 def _state(path: Path) -> RunState | None:
-    """The counters of a checkpoint; None if it is damaged, or of another version, which is said where it is read."""
+    """The counters of a checkpoint; None if it is damaged, or of another version; the reader reports it."""
     try:
         document = read_state_document(path)
     except GraftError:

@@ -99,9 +99,9 @@ def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> None:
         return
     gradients = [(is_sharded(p), own_part(p.grad)) for p in trained if p.grad is not None]
     squares = {kind: [part.float().square().sum() for sharded, part in gradients if sharded is kind] for kind in (False, True)}
-    elsewhere = torch.stack(squares[True]).sum()
-    dist.all_reduce(elsewhere)
-    norm = (torch.stack([elsewhere, *squares[False]]).sum()).sqrt()
+    in_parts = torch.stack(squares[True]).sum()
+    dist.all_reduce(in_parts)
+    norm = (torch.stack([in_parts, *squares[False]]).sum()).sqrt()
     scale = (limit / (norm + 1e-6)).clamp(max=1.0)
     for _, part in gradients:
         part.mul_(scale.to(part.dtype))

@@ -21,9 +21,9 @@ class StageConfig:
     steps: int = 10000
     """Updates of the weights."""
     batch_tokens: int = 4000
-    """At most so many padded tokens on a side in a batch …"""
+    """At most N padded tokens on a side in a batch …"""
     accumulate: int = 1
-    """… and so many batches to one update."""
+    """… and N batches to one update."""
     packed: bool = False
     """Sentences one after the other instead of side by side: no padding, and one shape for all batches. For GPUs, in bf16."""
     learning_rate: float = 5e-4
@@ -38,7 +38,7 @@ class StageConfig:
     """Gradients are scaled down to this norm; 0 leaves them."""
     betas: tuple[float, ...] = (0.9, 0.98)
     patience: int = 0
-    """Ends the stage when the validation score has not improved so many times in a row; 0 never does."""
+    """Ends the stage when the validation score has not improved N times in a row; 0 never does."""
 
     def __post_init__(self) -> None:
         check_numbers(self, "at least 1", one_or_more, "steps", "batch_tokens", "accumulate")
@@ -77,7 +77,7 @@ class ValidationConfig:
     translate_lines: int | None = None
     """Translate only the first of `lines`; the loss is always of all (default: translate all)."""
     watch: tuple[str, ...] | None = None
-    """Directions that are scored beside the others and do not count for the best checkpoint. A pack watches up to
+    """Directions that are scored next to the others and do not count for the best checkpoint. A pack watches up to
     three that are not trained, or on a few lines (data.few), unless they are named; [] watches none."""
 
     def __post_init__(self) -> None:

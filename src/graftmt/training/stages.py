@@ -45,7 +45,7 @@ def set_up_torch(device: str, threads: int) -> None:
     os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     if device.startswith("cuda"):
         if ":" in device:
-            torch.cuda.set_device(device)  # kernels of ours and recorded steps go to the current one
+            torch.cuda.set_device(device)  # our kernels and recorded steps go to the current one
         torch.set_float32_matmul_precision("high")  # TF32 for what is not bf16
 
 
@@ -107,7 +107,7 @@ class _StagedRun:
             state = checkpoints.read_state(latest, self.resolved, prepared.data, prepared.marks)
             checkpoints.adopt_best(state, config.validation)
             checkpoints.load_parameters(latest, self.parameters)
-            say(f"going on from {latest.name}")
+            say(f"resuming at {latest.name}")
         self.team.wait()  # all have read what the first may now replace
         return latest, state
 

@@ -30,7 +30,7 @@ class Prepared:
     fixed: Mapping[Direction, float] = field(default_factory=dict)
     """Directions with a probability of their own, in the stages that have them …"""
     factors: Mapping[Direction, float] = field(default_factory=dict)
-    """… and directions drawn so many times as often as temperature alone would."""
+    """… and directions drawn N times as often as by temperature alone."""
 
 
 class TrainingJob(Protocol):

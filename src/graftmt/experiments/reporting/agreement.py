@@ -63,8 +63,8 @@ def agreements(tables: Iterable[Table], results: Results, paper: PaperFigures) -
         quantities = {Quantity.of(column) for column in table.columns if "delta" not in column.metric}
         for quantity in sorted(quantities, key=lambda q: (q.split, q.languages, q.name)):
             for metric in METRICS:
-                elsewhere = any(q == quantity and m == metric for (number, q), m in own.items() if number != table.number)
-                if metric != own[table.number, quantity] and elsewhere:
+                in_other = any(q == quantity and m == metric for (number, q), m in own.items() if number != table.number)
+                if metric != own[table.number, quantity] and in_other:
                     continue
                 pairs = _pairs(table.rows, quantity, metric, results, paper)
                 theirs, ours = [pair[0] for pair in pairs], [pair[1] for pair in pairs]

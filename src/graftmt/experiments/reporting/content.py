@@ -56,7 +56,7 @@ def make_report(
     metric: Metric = "chrf",
     left_out: int = 0,
 ) -> Report:
-    """From results of one profile and the translations kept beside them; without `tables`, all that have one.
+    """From results of one profile and the translations kept next to them; without `tables`, all that have one.
 
     Without translations nothing is tested for significance.
     """

@@ -40,7 +40,7 @@ class Drawn:
 
 
 def draw_figure(figure: Figure, results: Results, path: Path, metric: Metric) -> Drawn:
-    """One panel beside the other; curves without results are named in the notes."""
+    """One panel next to the other; curves without results are named in the notes."""
     notes: list[str] = []
     missing: dict[tuple[str, ...], list[str]] = {}
     found = []

@@ -24,21 +24,21 @@ _SIDE_TABLES: dict[str, dict[Side, int]] = {"TED": {"source": 2, "target": 3}, "
 _COMPOSED_TABLES = {"TED": 4, "ParaCrawl": 7}
 
 
-def front_page(report: Report, drawn: Sequence[Drawn], headline: Path | None, *, beside: bool = False) -> str:
-    """`beside`: the result files are in the report's folder."""
+def front_page(report: Report, drawn: Sequence[Drawn], headline: Path | None, *, with_results: bool = False) -> str:
+    """`with_results`: the result files are in the report's folder."""
     lines = [f"# The paper's experiments, profile {escape(report.profile)}", ""]
     lines += _headline(report)
     if headline is not None:
         lines += [f"![Trained against zero-shot score of each model]({headline.name})", ""]
         lines += [
-            "Points have the paper's numbers, those of ours begin with 101. Up and to the right is better; axes differ between",
+            "Points have the paper's numbers, ours begin with 101. Up and to the right is better; axes differ between",
             "our results and the paper's.",
             "",
         ]
         lines += ["Models on another base than most are left out, and averages of other directions.", ""]
     if report.standings:
         lines += ["## Beyond the paper", "", *_beyond(report), ""]
-    lines += ["## What it was made with", "", *_facts(report, beside), "", "## Tables", "", *_tables(report), ""]
+    lines += ["## What it was made with", "", *_facts(report, with_results), "", "## Tables", "", *_tables(report), ""]
     if drawn:
         lines += ["## Figures", "", *_figures(drawn)]
     if report.agreements or report.findings:
@@ -161,19 +161,19 @@ def _beyond(report: Report) -> Iterator[str]:
     """Which recipes, the paper's own or ours, lose in no column."""
     known = definitions.tables()
     files = ", ".join(f"[Table {t.number}](table-{t.number:02}.md)" for t in report.tables if known[t.number].ours)
-    yield "Recipes of ours, whose numbers begin with 101, and some of the paper's, each against the best of the paper's packs"
+    yield "Our recipes, whose numbers begin with 101, and some of the paper's, each against the best of the paper's packs"
     yield f"with English alone, column by column and seed by seed (paired bootstrap, p < {LEVEL:g}): {files}."
     yield ""
     yield from (f"- {escape(line)}" for line in summary(report.standings))
 
 
-def _facts(report: Report, beside: bool) -> Iterator[str]:
+def _facts(report: Report, with_results: bool) -> Iterator[str]:
     results = report.results
     done = [result for result in results if not result.failed]
     failed = [result for result in results if result.failed]
     title = f": {load_profile(report.profile).title}" if report.profile in known_profiles() else ""
     yield f"- Profile {escape(report.profile)}{escape(title)}."
-    named = "[Results](results)" if beside else "Results"
+    named = "[Results](results)" if with_results else "Results"
     yield f"- {named}: {len(done)}; failed jobs: {len(failed)}; seeds: {_list(sorted({result.seed for result in results}))}."
     if report.left_out:
         yield f"- Left out, as they are of other settings or another text: {report.left_out}."
@@ -185,7 +185,7 @@ def _facts(report: Report, beside: bool) -> Iterator[str]:
         yield f"- {corpus}: new languages X are {_list(new)}; /EN averages over {len(others)} others, {_list(others)}"
         yield "  (the paper's over 19)."
     tokenizers = sorted({tokenizer for result in done for tokenizer in result.tokenizers})
-    yield f"- BLEU's tokeniser: {_list(tokenizers) or 'not recorded'}; the paper has none on TED, FLORES-101's spm elsewhere."
+    yield f"- BLEU's tokeniser: {_list(tokenizers) or 'not recorded'}; the paper has none on TED, spm on other sets."
     for key in sorted({key for result in done for key in result.verified}):
         checked = [result for result in done if key in result.verified]
         broken = [result.job for result in checked if not result.verified[key]]
@@ -195,8 +195,8 @@ def _facts(report: Report, beside: bool) -> Iterator[str]:
     for result in failed:
         yield f"- Failed: {escape(result.job)}: {escape(result.failed or '')}"
     yield (
-        "- BLEU and chrF are from 0 to 100, the paper's chrF too. Seconds: training and back-translation. Bold: the best of "
-        "ours, and in the tables also what the paper has bold."
+        "- BLEU and chrF are from 0 to 100, the paper's chrF too. Seconds: training and back-translation. Bold: our best, "
+        "and in the tables also what the paper has bold."
     )
 
 
@@ -251,7 +251,7 @@ def _agreement(report: Report) -> Iterator[str]:
         yield ""
     if report.agreements:
         yield "Kendall's tau between the paper's order of the rows and ours (1: the same, 0: as by chance, -1: reversed);"
-        yield "beside it, of the pairs of rows that the paper sets at least a point apart, those that we order alike:"
+        yield "next to it, of the pairs of rows that the paper sets at least a point apart, those that we order alike:"
         yield ""
         yield f"| {' | '.join(AGREEMENT_COLUMNS)} |"
         yield "|---:|:---|:---|:---|---:|---:|---:|"

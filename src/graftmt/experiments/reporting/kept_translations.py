@@ -31,7 +31,7 @@ class NotKept(DataError):
 class Kept:
     """Translations and lines that `experiment run` has kept, resampled once however often they are compared.
 
-    What was compared is remembered, and holds where the translations are gone: a report goes elsewhere without them.
+    What was compared is remembered, and holds where the translations are gone: a report is copied without them.
     """
 
     def __init__(self, folder: Path, resampling: Resampling | None = None, remembered: Sequence[Path] = ()) -> None:
@@ -134,7 +134,7 @@ def _of_seed(cell: Cell, seed: int, direction: str, split: str) -> Result:
 
 
 def write_comparisons(path: Path, kept: Kept) -> None:
-    """For a report that goes elsewhere."""
+    """For a report outside the experiment's folder."""
     entries = [
         {"what": json.loads(what), **asdict(difference), "signature": signature}
         for what, (difference, signature) in sorted(kept.compared.items())

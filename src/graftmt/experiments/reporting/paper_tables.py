@@ -1,4 +1,4 @@
-"""The paper's tables with our figures beside the printed ones, as values that Markdown and LaTeX are written from. Layer 7."""
+"""The paper's tables with our figures next to the printed ones, as values that Markdown and LaTeX are written from. Layer 7."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Placed:
     column: Column
     place: int | None
     split: str
-    """Whose scores of ours stand in it: the paper's, or the test set where there are no others."""
+    """Which split our scores in it are of: the paper's, or the test set where there are no others."""
 
     @property
     def quantity(self) -> Quantity:

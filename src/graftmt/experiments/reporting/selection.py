@@ -1,6 +1,6 @@
 """Which results a report shows: those of one profile, of the settings given, and of one text. Layer 7.
 
-A folder may have results of several settings. A report that lies elsewhere has only what was chosen when it was made.
+A folder may have results of several settings. A report in another folder has only what was chosen when it was made.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Block:
     """Counted from 1."""
     remarks: tuple[str, ...]
     run: int
-    """Rows that have a score of ours."""
+    """Rows that have our score."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,7 +97,7 @@ def split_by_gap(points: Mapping[str, tuple[float, float]]) -> list[dict[str, tu
 
 
 def _label_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
-    """Each label beside its point, where it covers neither another label nor a point; farther off with a line, if need be."""
+    """Each label next to its point, where it covers neither another label nor a point; farther off with a line, if need be."""
     scale = axes.figure.dpi / 72
     height = 9.5 * scale
     places = {name: tuple(axes.transData.transform(xy)) for name, xy in points.items()}

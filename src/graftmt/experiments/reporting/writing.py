@@ -28,7 +28,7 @@ from graftmt.files import read_json, write_json, write_text
 from graftmt.places import REPORT, check_outside_models, check_place
 
 RESULTS = "results"
-"""The result files, where the report is not beside them."""
+"""The result files, where the report is in another folder."""
 
 
 def write_report(
@@ -48,9 +48,9 @@ def write_report(
     chosen = choose("--figures", figures, definitions.figures())
     experiments = experiments_folder(folder)
     selected = select_results(folder, profile, settings)
-    elsewhere = not output.resolve().is_relative_to(experiments)
+    copied = not output.resolve().is_relative_to(experiments)
     check_outside_models(output, itself=True)
-    if elsewhere:
+    if copied:
         check_place(output, REPORT)
         _check_place(output, selected.files)
     kept = Kept(experiments / "translations", remembered=[experiments / COMPARISONS, output / COMPARISONS])
@@ -62,12 +62,12 @@ def write_report(
             written.append(output / f"table-{table.number:02}.{suffix}")
             write_text(written[-1], text)
     written += [path for path in (headline, *(figure.path for figure in drawn)) if path is not None]
-    if elsewhere:
-        write_comparisons(output / COMPARISONS, kept)  # first: it marks the results beside it as a report's
+    if copied:
+        write_comparisons(output / COMPARISONS, kept)  # first: it marks the results next to it as a report's
         for file in selected.files:
             write_json(output / RESULTS / file.path.name, file.document)
         written += [output / COMPARISONS, output / RESULTS]
-    write_text(output / "README.md", front_page(report, drawn, headline, beside=(output / RESULTS).is_dir()))
+    write_text(output / "README.md", front_page(report, drawn, headline, with_results=(output / RESULTS).is_dir()))
     write_json(output / SCORES, document(report))
     return report, [output / "README.md", output / SCORES, *written]
 

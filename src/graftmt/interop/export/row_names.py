@@ -8,7 +8,7 @@ from graftmt.text.layout import SIDES, Side
 
 
 def row_names(composition: Composition, matrix: Side, rows: int) -> list[str]:
-    """Different names for so many rows: those of the text's symbols, then of codes that packs put after them."""
+    """Different names for `rows` rows: those of the text's symbols, then of codes that packs put after them."""
     text = text_of(composition, matrix)
     names = list(text.symbols)
     codes = code_rows(composition, matrix)

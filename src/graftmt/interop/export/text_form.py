@@ -1,4 +1,4 @@
-"""How the text of a model leaves graftmt: files and a small Python file that needs nothing of ours. Layer 5."""
+"""How the text of a model leaves graftmt: files and a small Python file that needs no graftmt. Layer 5."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Family(ABC):
 
     @abstractmethod
     def recognises(self, folder: ForeignFolder) -> bool:
-        """Whether the model in this folder is of this family. No two families of ours recognise the same."""
+        """Whether the model in this folder is of this family. No two families recognise the same."""
 
     @abstractmethod
     def architecture(self, folder: ForeignFolder, weights: Weights) -> ModelConfig:
@@ -63,11 +63,11 @@ class Family(ABC):
 
     @abstractmethod
     def names(self, config: ModelConfig, weights: Weights) -> Names:
-        """Where each parameter of ours comes from."""
+        """Where each of our parameters comes from."""
 
     @abstractmethod
     def text(self, folder: ForeignFolder, weights: Weights, rows: tuple[int, int]) -> BaseText:
-        """Its text, for matrices of so many rows (source, target)."""
+        """Its text, for matrices with these numbers of rows (source, target)."""
 
     def weights(self, folder: ForeignFolder) -> Weights:
         """Its weights. Default: as transformers saves them."""

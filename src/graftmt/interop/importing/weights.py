@@ -126,7 +126,7 @@ def find_weights(folder: Path) -> Weights:
 
 
 def read_index(path: Path) -> dict[str, str]:
-    """Tensor → shard. The shards are files beside the index, whatever it says."""
+    """Tensor → shard. The shards are files next to the index, whatever it says."""
     try:
         document = parse_json(read_limited(path, LARGEST_TEXT))
         listed = document.get("weight_map") if isinstance(document, dict) else None
@@ -134,7 +134,7 @@ def read_index(path: Path) -> dict[str, str]:
             raise ValueError("expected a weight_map with a file for each tensor")
         for shard in listed.values():
             if not isinstance(shard, str) or Path(shard).name != shard or "\\" in shard or shard in ("", ".", ".."):
-                raise ValueError(f"{shard!r:.80} is not the name of a file beside it")
+                raise ValueError(f"{shard!r:.80} is not the name of a file next to it")
     except ValueError as error:
         raise CheckpointError(f"{path} is damaged ({error}); restore it from a copy.") from None
     except OSError as error:

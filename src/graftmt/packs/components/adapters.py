@@ -1,4 +1,4 @@
-"""`enc-adapters-all(512)`, `parallel-adapters-all(64)` …: small bottlenecks after a layer (serial, the paper's) or beside its
+"""`enc-adapters-all(512)`, `parallel-adapters-all(64)` …: small bottlenecks after a layer (serial, the paper's) or next to its
 FFN (parallel). Layer 3.
 
 Each wrapper has the signature of what it wraps, so that it can stand in its place.
@@ -30,14 +30,14 @@ NEARLY_ZERO = 1e-3
 """The spread of an adapter's last weights before training: the adapter begins as almost nothing."""
 
 _WRITTEN = pattern(
-    rf"(?P<parallel>parallel-)?(?:(?P<stack>enc|dec)-)?(?P<beside>parallel-)?(?:adapters?|adapt|ad)-{NAMED}"
+    rf"(?P<parallel>parallel-)?(?:(?P<stack>enc|dec)-)?(?P<inner>parallel-)?(?:adapters?|adapt|ad)-{NAMED}"
     rf"(?:\s*\(\s*(?:d(?:im)?\s*=\s*)?(?P<dim>{NUMBER})\s*\)|\s+d(?:im)?\s*=\s*(?P<bare>{NUMBER}))?"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adapters(AddedToLayers):
-    """An adapter of bottleneck `dim` after (or, parallel, beside) each of these layers."""
+    """An adapter of bottleneck `dim` after (or, parallel, next to the FFN of) each of these layers."""
 
     dim: int
     parallel: bool = False
@@ -64,7 +64,7 @@ class Adapters(AddedToLayers):
             return None
         layers = read_layers(written, match)
         stacks = read_stacks(written, match, layers, "adapters")
-        dim, parallel = _dimension(written, match), bool(match["parallel"] or match["beside"])
+        dim, parallel = _dimension(written, match), bool(match["parallel"] or match["inner"])
         return [cls(stack=stack, layers=layers, dim=dim, parallel=parallel, scoped=written.scoped) for stack in stacks]
 
     def __str__(self) -> str:
@@ -127,8 +127,8 @@ class Adapters(AddedToLayers):
             prefix = f"{self.stack}.adapters.{index}."
             if self.parallel:
                 activation = ACTIVATIONS[config.activation]
-                beside = installation.filled(ParallelAdapter, prefix, config.model_dim, self.dim, activation)
-                _widen_ffn(installation.layer(self.stack, index), beside)
+                added = installation.filled(ParallelAdapter, prefix, config.model_dim, self.dim, activation)
+                _widen_ffn(installation.layer(self.stack, index), added)
             else:
                 after = installation.filled(Adapter, prefix, config.model_dim, self.dim, config.norm_epsilon)
                 wrapper = AdaptedEncoderLayer if self.stack == "encoder" else AdaptedDecoderLayer
@@ -145,7 +145,7 @@ class Adapters(AddedToLayers):
 
 def _matched(written: Written) -> re.Match[str] | None:
     match = _WRITTEN.fullmatch(written.text)
-    return None if match is None or (match["parallel"] and match["beside"]) else match
+    return None if match is None or (match["parallel"] and match["inner"]) else match
 
 
 def _dimension(written: Written, match: re.Match[str]) -> int:
@@ -278,7 +278,7 @@ class AdaptedFeedForward(nn.Module):
 
     @torch.no_grad()
     def folded(self) -> nn.Module:
-        """One FFN with the adapters' units beside its own: the same output, and nothing more to compute than it has."""
+        """One FFN with the adapters' units next to its own: the same output, and nothing more to compute than it has."""
         firsts: list[nn.Linear] = [self.ffn.up, *(adapter.down for adapter in self.adapters)]  # type: ignore[list-item]
         seconds: list[nn.Linear] = [self.ffn.down, *(adapter.up for adapter in self.adapters)]  # type: ignore[list-item]
         if type(self.ffn) is not FeedForward or any(type(linear) is not nn.Linear for linear in (*firsts, *seconds)):

@@ -35,7 +35,7 @@ class LowRankUpdates(AddedToLayers):
 
     rank: int
     alpha: int = 0
-    """The rank unless given."""
+    """Default: the rank."""
 
     position = 40
     noun, plural = "an update", "updates"

@@ -1,4 +1,4 @@
-"""Arrow files, as `datasets` stores a data set with save_to_disk: data-00000-of-00001.arrow beside state.json. Layer 4."""
+"""Arrow files, as `datasets` stores a data set with save_to_disk: data-00000-of-00001.arrow next to state.json. Layer 4."""
 
 from __future__ import annotations
 

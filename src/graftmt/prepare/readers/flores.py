@@ -49,7 +49,7 @@ def read_flores(
 
 def _source(group: Mapping[str, StoredFile], languages: Mapping[str, str] | None, split: str) -> Source:
     first = str(next(iter(group.values())))
-    chosen = choose_languages(sorted(group), languages, f"the {split} split beside {first}")
+    chosen = choose_languages(sorted(group), languages, f"the {split} split besides {first}")
     ordered = [group[code] for code in chosen.values()]
     return Source(first, tuple(chosen), lambda: read_in_step(ordered))
 

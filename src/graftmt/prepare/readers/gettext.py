@@ -150,7 +150,7 @@ def _entries(file: StoredFile) -> Iterator[_Entry]:
         content = handle.read(LARGEST_CATALOGUE + 1)
     if len(content) > LARGEST_CATALOGUE:
         raise DataError(
-            f"{file} is larger than {LARGEST_CATALOGUE:,} bytes; no program has so many messages. Is it a catalogue?"
+            f"{file} is larger than {LARGEST_CATALOGUE:,} bytes; no program has that many messages. Is it a catalogue?"
         )
     return _po_entries(content, str(file)) if is_po(file) else _mo_entries(content, str(file))
 

@@ -14,7 +14,7 @@ from graftmt.text.languages import is_language_name
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:[-_](?:[a-z]{2,4}|[0-9]{3})){0,2}", re.IGNORECASE)
-# Endings that look like languages and, beside texts, are none.
+# Endings that look like languages and, next to texts, are none.
 _OTHER_ENDINGS = NO_LANGUAGES | {
     "bpe",
     "cfg",

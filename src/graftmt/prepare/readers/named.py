@@ -36,7 +36,7 @@ class Named:
     name: str
     pair: tuple[str, str]
     release: str | None = None
-    """OPUS's; the latest unless given."""
+    """OPUS's. Default: the latest."""
 
     def __post_init__(self) -> None:
         if self.provider not in PROVIDERS:

@@ -1,4 +1,4 @@
-"""Bytes as they lie on disk, plain, compressed or in parts; damage and bombs become errors that name the file. Layer 4."""
+"""Bytes as stored on disk, plain, compressed or in parts; damage and bombs become errors that name the file. Layer 4."""
 
 from __future__ import annotations
 

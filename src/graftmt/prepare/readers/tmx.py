@@ -110,7 +110,7 @@ class _Units:
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.characters
-        # An entity can stand for another file, or for a billion laughs; a DTD that lies elsewhere is never fetched.
+        # An entity can stand for another file, or for a billion laughs; a DTD in another place is never fetched.
         self.parser.EntityDeclHandler = self.refuse_entities
         self.parser.SkippedEntityHandler = self.refuse_entities
 

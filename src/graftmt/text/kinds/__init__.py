@@ -89,7 +89,7 @@ def _own_kinds() -> dict[str, TextKind]:
 
 @lru_cache(maxsize=1)
 def _other_kinds() -> dict[str, TextKind]:
-    """Those of other packages, looked for when a name is not one of ours."""
+    """Those of other packages, looked for when a name is not one of graftmt's."""
     loaded = (_loaded(entry_point) for entry_point in entry_points(group=GROUP))
     return {kind.name: kind for kind in loaded if kind is not None}
 
