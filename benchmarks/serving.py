@@ -1,29 +1,36 @@
 """Load on a server: many clients in mixed directions, batched against unbatched, each answer compared with the offline one.
 
-    python benchmarks/serving.py --seconds 60 --clients 64
-    python benchmarks/serving.py --minutes 60 --clients 16       # a soak: memory and open files over time
+    python benchmarks/serving.py --json serving.json             # 64 clients, 60 s each way, and the ratio
+    python benchmarks/serving.py --minutes 60 --clients 8        # mixed requests, packs that come and go: memory and open files
 
-Starts `graftmt serve --demo` twice, as it is and with --batch-tokens 1, or talks to --url.
+Starts `graftmt serve` with the demo's base, as it is and with --batch-tokens 1, or talks to --url. Clients and server share the
+machine: requests are made before the load begins, sent over plain sockets, and answers are looked at after it.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import html
 import json
 import os
 import random
+import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import urllib.parse
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import httpx
 
 from graftmt.server.application import places_of
 from graftmt.server.serve_options import ServeOptions
@@ -39,9 +46,37 @@ LINES = {
 }
 TARGETS = ("en", "fr", "de", "es", "ru", "uk")
 SCORE_TOLERANCE = 1e-4
+PATIENCE = 120
+KINDS = ("json", "json", "json", "form", "html", "list", "v1", "stream", "detect", "packs", "routes", "metrics")
+"""What the clients of a long load send; plain requests come more often."""
+PACK_SECONDS = 20.0
+"""A pack comes or goes this often in a long load."""
+WARM_UP, LEVEL = 10, 1.05
+"""Minutes until memory has its level, and by how much it may be above that at the end."""
+
+Line = tuple[str, str, str]
+"""Text, source, target."""
 
 
-def requests(count: int) -> list[tuple[str, str, str]]:
+@dataclass(frozen=True)
+class Case:
+    """One request as it goes over the wire, and the lines whose translations its answer has."""
+
+    kind: str
+    content: bytes
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass
+class Tally:
+    """What came back, looked at later."""
+
+    seconds: list[float] = field(default_factory=list)
+    bodies: list[tuple[Case, bytes]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def drawn_lines(count: int) -> list[Line]:
     """Lines with their directions, drawn once, so that the offline answers can be made before."""
     chance = random.Random(1)
     found = []
@@ -53,7 +88,46 @@ def requests(count: int) -> list[tuple[str, str, str]]:
     return found
 
 
-def offline_answers(wanted: list[tuple[str, str, str]]) -> tuple[Translator, dict[tuple[str, str, str], tuple[str, float]]]:
+def case_of(kind: str, lines: Sequence[Line]) -> Case:
+    """`list` sends all the lines, which share a direction; the others the first."""
+    text, source, target = lines[0]
+    direction = {"source": source, "target": target}
+    if kind in ("packs", "routes", "metrics"):
+        path = "/metrics" if kind == "metrics" else f"/v1/{kind}"
+        return Case(kind, f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+    sent: dict[str, Any] = {"q": text, **direction}
+    path, lines = "/translate", lines[:1] if kind != "list" else lines
+    if kind == "html":
+        sent |= {"q": f"<p>{html.escape(text)}</p>", "format": "html"}
+    elif kind == "list":
+        sent["q"] = [line for line, _, _ in lines]
+    elif kind == "v1":
+        path, sent["alternatives"] = "/v1/translate", 2
+    elif kind == "stream":
+        path = "/v1/translate/stream"
+    elif kind == "detect":
+        path, sent, lines = "/detect", {"q": text}, ()
+    body, form = json.dumps(sent).encode(), "application/json"
+    if kind == "form":
+        body, form = urllib.parse.urlencode(sent).encode(), "application/x-www-form-urlencoded"
+    head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: {form}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return Case(kind, head.encode() + body, tuple(lines))
+
+
+def texts_of(case: Case, body: bytes) -> list[str]:
+    """The translations in an answer."""
+    if case.kind == "stream":
+        return ["".join(part.get("text", "") for part in map(json.loads, body.splitlines()))]
+    answer = json.loads(body)
+    if case.kind == "v1":
+        return [answer["texts"][0]["translations"][0]["text"]]
+    found = answer["translatedText"]
+    if case.kind == "html":
+        return [html.unescape(found.removeprefix("<p>").removesuffix("</p>"))]
+    return list(found) if case.kind == "list" else [found]
+
+
+def offline_answers(wanted: list[Line]) -> tuple[Translator, dict[Line, tuple[str, float]]]:
     base, packs = places_of(ServeOptions(demo=True))
     translator = Translator(base, sorted(packs[0].iterdir()))
     unique = sorted(set(wanted))
@@ -71,65 +145,84 @@ def server(*arguments: str, log: Path) -> Iterator[tuple[str, int]]:
     process = subprocess.Popen(command)
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(600):
+        for _ in range(1200):
             try:
-                httpx.get(url + "/ready")
+                urllib.request.urlopen(url + "/ready", timeout=10).close()
                 break
-            except httpx.HTTPError:
+            except OSError:
                 time.sleep(0.1)
         yield url, process.pid
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(PATIENCE)
 
 
-class Tally:
-    """What came back."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self.errors: list[str] = []
-        self.other: list[tuple[tuple[str, str, str], str]] = []
+# Clients
 
 
-async def load(url: str, wanted: list[tuple[str, str, str]], right: dict[Any, Any], clients: int, seconds: float) -> Tally:
-    """Each client sends one request after the other until the time is up."""
+async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Status and body of the next answer."""
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    status, body = int(head[9:12]), b""
+    _, found, rest = head.partition(b"content-length: ")
+    if found:
+        return status, await reader.readexactly(int(rest.partition(b"\r\n")[0]))
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        body += (await reader.readexactly(size + 2))[:-2]
+    await reader.readexactly(2)
+    return status, body
+
+
+async def client(number: int, url: str, cases: Sequence[Case], until: float, tally: Tally) -> None:
+    """Sends one request after the other over one connection until the time is up; makes another where it breaks."""
+    place = urllib.parse.urlsplit(url)
+    chance = random.Random(number)
+    while time.monotonic() < until:
+        try:
+            reader, writer = await asyncio.open_connection(place.hostname, place.port)
+            while time.monotonic() < until:
+                case, started = chance.choice(cases), time.monotonic()
+                writer.write(case.content)
+                status, body = await asyncio.wait_for(answer_of(reader), PATIENCE)
+                tally.seconds.append(time.monotonic() - started)
+                if status == 200:
+                    tally.bodies.append((case, body))
+                else:
+                    tally.errors.append(f"{case.kind} {status}: {body[:100].decode(errors='replace')}")
+            writer.close()
+        except (OSError, EOFError, ValueError, TimeoutError) as error:
+            tally.errors.append(f"{type(error).__name__}: {error}")
+            await asyncio.sleep(0.1)
+
+
+def load(url: str, cases: Sequence[Case], clients: int, seconds: float) -> Tally:
     tally = Tally()
-    until = time.monotonic() + seconds
 
-    async def client(number: int, session: httpx.AsyncClient) -> None:
-        chance = random.Random(number)
-        while time.monotonic() < until:
-            each = chance.choice(wanted)
-            started = time.monotonic()
-            try:
-                answer = await session.post("/translate", json=dict(zip(("q", "source", "target"), each, strict=True)))
-                if answer.status_code != 200:
-                    tally.errors.append(f"{answer.status_code}: {answer.text[:100]}")
-                    continue
-                text = answer.json()["translatedText"]
-            except httpx.HTTPError as error:
-                tally.errors.append(type(error).__name__)
-                continue
-            tally.seconds.append(time.monotonic() - started)
-            if text != right[each][0]:
-                tally.other.append((each, text))
+    async def all_clients() -> None:
+        until = time.monotonic() + seconds
+        await asyncio.gather(*(client(number, url, cases, until, tally) for number in range(clients)))
 
-    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
-    async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits) as session:
-        await asyncio.gather(*(client(number, session) for number in range(clients)))
+    asyncio.run(all_clients())
     return tally
 
 
-def crossed(tally: Tally, translator: Translator, right: dict[Any, Any]) -> int:
-    """Answers that differ from the offline one and are not one of its ties: no n-best entry within the tolerance."""
+# Figures
+
+
+def check(tally: Tally, translator: Translator, right: dict[Line, tuple[str, float]]) -> dict[str, int]:
+    """Answers that differ from the offline one, and those that are wrong: no n-best entry within the tolerance either."""
+    other: Counter[tuple[Line, str]] = Counter()
+    for case, body in tally.bodies:
+        if case.lines:
+            texts = texts_of(case, body)
+            assert len(texts) == len(case.lines)
+            other.update((line, text) for line, text in zip(case.lines, texts, strict=True) if text != right[line][0])
     wrong = 0
-    for each, text in tally.other:
-        line, source, target = each
-        ways = translator.translate([line], source=source, target=target, n_best=5)[0]
-        best = right[each][1]
-        wrong += not any(way.text == text and abs(way.score - best) < SCORE_TOLERANCE for way in ways)
-    return wrong
+    for (line, text), count in other.items():
+        ways = translator.translate([line[0]], source=line[1], target=line[2], n_best=5)[0]
+        if not any(way.text == text and abs(way.score - right[line][1]) < SCORE_TOLERANCE for way in ways):
+            wrong += count
+    return {"ties": other.total() - wrong, "wrong": wrong}
 
 
 def figures(tally: Tally, seconds: float) -> dict[str, Any]:
@@ -153,66 +246,150 @@ def process_facts(pid: int) -> dict[str, Any]:
     return {"resident_mb": round(resident / 1024, 1), "open_files": len(os.listdir(f"/proc/{pid}/fd"))}
 
 
-def mean_batch(url: str) -> float:
-    """Lines in a batch, by the server's own metrics."""
-    lines = (line.split() for line in httpx.get(url + "/metrics").text.splitlines() if line.startswith("graftmt_batch_lines_"))
-    counts = {name: float(value) for name, value in lines if "{" not in name}
-    return round(counts["graftmt_batch_lines_sum"] / max(1.0, counts["graftmt_batch_lines_count"]), 1)
+def batch_counts(url: str) -> dict[str, float]:
+    """Lines and batches so far, by the server's own metrics."""
+    with urllib.request.urlopen(url + "/metrics", timeout=PATIENCE) as answer:
+        lines = answer.read().decode().splitlines()
+    found = dict(line.rsplit(" ", 1) for line in lines)
+    return {part: float(found[f"graftmt_batch_lines_{part}"]) for part in ("sum", "count")}
 
 
-def processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int | str) -> float:
     """Of a process, user and system: what its work costs, whatever else the machine does."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Bench:
+    """One run of this benchmark: what is asked for, what is right, and what was found."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.lines = drawn_lines(600)
+        self.translator, self.right = offline_answers(self.lines)
+        self.results: dict[str, Any] = {"clients": options.clients}
+        self.log = Path(tempfile.gettempdir()) / f"graftmt-serving-{os.getpid()}.log"
+
+    def measure(self, name: str, url: str, pid: int | None = None) -> None:
+        """One way of serving under load."""
+        options, cases = self.options, [case_of("json", [line]) for line in self.lines]
+        load(url, cases, min(options.clients, 8), min(5.0, options.seconds))  # compositions are made
+        counts, own = batch_counts(url), processor_seconds("self")
+        used = 0.0 if pid is None else processor_seconds(pid)
+        tally = load(url, cases, options.clients, options.seconds)
+        spent = {"clients_processor_seconds": round(processor_seconds("self") - own, 1)}
+        if pid is not None:
+            used = max(0.01, processor_seconds(pid) - used)
+            spent |= {"processor_seconds": round(used, 1), "per_processor_second": round(len(tally.seconds) / used, 1)}
+        after = batch_counts(url)
+        lines, batches = (after[part] - counts[part] for part in ("sum", "count"))
+        found = figures(tally, options.seconds) | check(tally, self.translator, self.right)
+        self.results[name] = found | {"mean_batch": round(lines / max(1.0, batches), 1)} | spent
+        print(name, self.results[name], tally.errors[:3], flush=True)
+
+    def compare(self) -> None:
+        """Batched against unbatched."""
+        self.results["seconds"] = self.options.seconds
+        for name, extra in (("batched", ()), ("unbatched", ("--batch-tokens", "1"))):
+            with server("--demo", *extra, log=self.log) as (url, pid):
+                self.measure(name, url, pid)
+                self.results[name] |= process_facts(pid)
+        for ratio, figure in (("ratio", "per_second"), ("ratio_by_processor_time", "per_processor_second")):
+            one, other = (self.results[name][figure] for name in ("batched", "unbatched"))
+            self.results[ratio] = round(one / max(0.1, other), 2)
+        print("batched / unbatched:", self.results["ratio"], "by processor time:", self.results["ratio_by_processor_time"])
+
+    def soak(self) -> None:
+        """Mixed requests for long, while packs come and go; memory and open files each minute."""
+        base, (demo,) = places_of(ServeOptions(demo=True))
+        with tempfile.TemporaryDirectory() as folder:
+            packs = Path(folder) / "packs"
+            shutil.copytree(demo, packs)
+            with server("--base", str(base), "--packs", str(packs), log=self.log) as (url, pid):
+                asyncio.run(self._minutes(url, pid, packs))
+        minutes = self.results["minutes"]
+        self.results["verdict"] = verdict(minutes)
+        self.results["kinds"] = dict(sorted(self._kinds.items()))
+        print("verdict:", self.results["verdict"])
+
+    async def _minutes(self, url: str, pid: int, packs: Path) -> None:
+        chance = random.Random(2)
+        by_direction: dict[tuple[str, str], list[Line]] = {}
+        for line in self.lines:
+            by_direction.setdefault(line[1:], []).append(line)
+        cases = [
+            case_of(chance.choice(KINDS), chance.sample(group, min(8, len(group))))
+            for group in by_direction.values()
+            for _ in group
+        ]
+        self.results["minutes"], self._kinds = [], Counter[str]()
+        coming = asyncio.create_task(come_and_go(packs))
+        for minute in range(1, round(self.options.minutes) + 1):
+            tally, until = Tally(), time.monotonic() + self.options.seconds
+            await asyncio.gather(*(client(number, url, cases, until, tally) for number in range(self.options.clients)))
+            self._kinds.update(case.kind for case, _ in tally.bodies)
+            checked = await asyncio.to_thread(check, tally, self.translator, self.right)
+            entry = {"minute": minute} | figures(tally, self.options.seconds) | checked | process_facts(pid)
+            self.results["minutes"].append(entry)
+            print(entry, tally.errors[:3], flush=True)
+            self.write()
+        coming.cancel()
+        with suppress(asyncio.CancelledError):
+            await coming
+
+    def write(self) -> None:
+        if self.options.json:
+            self.options.json.write_text(json.dumps(self.results, indent=2) + "\n")
+
+
+async def come_and_go(packs: Path) -> None:
+    """A second Greek pack, equal to the first and taken before it, comes and goes; between them a damaged one."""
+    second, damaged = packs / "el-other.graftpack", packs / "bad.graftpack"
+    while True:
+        shutil.copy(packs / "el-source.graftpack", second)
+        await asyncio.sleep(PACK_SECONDS)
+        second.unlink()
+        damaged.write_bytes(os.urandom(5000))
+        await asyncio.sleep(PACK_SECONDS)
+        damaged.unlink()
+        await asyncio.sleep(PACK_SECONDS)
+
+
+def verdict(minutes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Whether memory and descriptors at the end are where they were once the server was warm."""
+    warm = min(WARM_UP, len(minutes) // 3)
+    span = max(1, (len(minutes) - warm) // 4)
+    early, late = minutes[warm : warm + span], minutes[-span:]
+    memory = [statistics.median(entry["resident_mb"] for entry in part) for part in (early, late)]
+    files = [max(entry["open_files"] for entry in part) for part in (early, late)]
+    return {
+        "memory": "level" if memory[1] <= LEVEL * memory[0] else "grows",
+        "memory_mb": memory,
+        "descriptors": "level" if files[1] <= files[0] else "grow",
+        "open_files": files,
+        "answers": sum(entry["answers"] for entry in minutes),
+        "errors": sum(entry["errors"] for entry in minutes),
+        "wrong": sum(entry["wrong"] for entry in minutes),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])  # type: ignore[union-attr]
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each way of serving")
-    parser.add_argument("--minutes", type=float, default=0.0, help="soak one server for so long instead")
+    parser.add_argument("--minutes", type=float, default=0.0, help="mixed load on one server for so long instead")
     parser.add_argument("--url", help="a server that runs already, in place of our own")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
-    wanted = requests(600)
-    translator, right = offline_answers(wanted)
-    results: dict[str, Any] = {"clients": options.clients, "seconds": options.seconds}
-    log = Path(os.environ.get("TMPDIR", "/tmp")) / f"graftmt-serving-{os.getpid()}.log"
-
-    def measure(name: str, url: str, seconds: float, pid: int | None = None) -> None:
-        asyncio.run(load(url, wanted, right, min(options.clients, 8), min(5.0, seconds)))  # compositions are made
-        before = 0.0 if pid is None else processor_seconds(pid)
-        tally = asyncio.run(load(url, wanted, right, options.clients, seconds))
-        used = 0.0 if pid is None else processor_seconds(pid) - before
-        results[name] = figures(tally, seconds) | {"ties": len(tally.other), "wrong": crossed(tally, translator, right)}
-        results[name]["mean_batch"] = mean_batch(url)
-        if pid is not None:
-            results[name]["processor_seconds"] = round(used, 1)
-            results[name]["per_processor_second"] = round(len(tally.seconds) / max(0.01, used), 1)
-        print(name, results[name], tally.errors[:3], flush=True)
-
+    bench = Bench(options)
     if options.url:
-        measure("server", options.url, options.seconds)
+        bench.measure("server", options.url)
     elif options.minutes:
-        with server("--demo", log=log) as (url, pid):
-            results["soak"] = []
-            end = time.monotonic() + 60 * options.minutes
-            while time.monotonic() < end:
-                measure("minute", url, min(60.0, options.seconds), pid)
-                results["soak"].append(results["minute"] | process_facts(pid))
-                print(process_facts(pid), flush=True)
+        bench.soak()
     else:
-        for name, extra in (("batched", ()), ("unbatched", ("--batch-tokens", "1"))):
-            with server("--demo", *extra, log=log) as (url, pid):
-                measure(name, url, options.seconds, pid)
-                results[name] |= process_facts(pid)
-        results["ratio"] = round(results["batched"]["per_second"] / max(0.1, results["unbatched"]["per_second"]), 2)
-        by_work = [results[name]["per_processor_second"] for name in ("batched", "unbatched")]
-        results["ratio_by_processor_time"] = round(by_work[0] / max(0.1, by_work[1]), 2)
-        print("batched / unbatched:", results["ratio"], "by processor time:", results["ratio_by_processor_time"])
-    log.unlink(missing_ok=True)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
+        bench.compare()
+    bench.log.unlink(missing_ok=True)
+    bench.write()
 
 
 if __name__ == "__main__":

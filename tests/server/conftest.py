@@ -32,15 +32,13 @@ class Live:
     """A running server."""
 
     def __init__(self, app: Any, options: Any) -> None:
-        import uvicorn
-
-        from graftmt.server.running import listening_socket, uvicorn_config
+        from graftmt.server.running import Server, listening_socket, uvicorn_config
 
         self.app, self.world = app, app.state.world
         self.socket = listening_socket(options)
         self.port = self.socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.server = uvicorn.Server(uvicorn_config(app, options))
+        self.server = Server(self.world, uvicorn_config(app, options))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
         self.thread.start()
         while not self.server.started:

@@ -121,6 +121,52 @@ def test_stopping_finishes_what_was_accepted(start_server: Callable[..., Any]) -
         assert answers and len(answers[0]) == 60 and "il y a 42 jours" in answers[0]
 
 
+def until_ready_says(live: Live, status: int) -> None:
+    while live.get("/ready").status_code != status:
+        assert live.thread.is_alive()
+
+
+def test_a_server_that_stops_says_so_while_it_finishes(
+    start_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, go = threading.Event(), threading.Event()
+    with start_server(grace=600.0) as live:
+        engine = live.world.service.engine
+        translate = engine._translate
+
+        def slowly(*arguments: Any) -> None:
+            held.set()
+            assert go.wait(60)
+            translate(*arguments)
+
+        monkeypatch.setattr(engine, "_translate", slowly)
+        answers: list[Any] = []
+        thread = threading.Thread(target=lambda: answers.append(live.translate("Monday", "en", "fr")))
+        thread.start()
+        assert held.wait(60)
+        assert live.get("/ready").status_code == 200
+        live.server.should_exit = True  # what uvicorn does on SIGTERM
+        until_ready_says(live, 503)
+        assert live.get("/health").status_code == 200
+        refused = live.post("/translate", json=MONDAY)
+        assert refused.status_code == 503 and int(refused.headers["Retry-After"]) > 0 and "stopping" in refused.json()["error"]
+        go.set()
+        thread.join(60)
+        assert answers == ["lundi"]
+        live.thread.join(60)
+        assert not live.thread.is_alive()
+
+
+def test_a_server_that_drains_still_takes_requests(start_server: Callable[..., Any]) -> None:
+    with start_server(drain=600.0) as live:
+        live.server.should_exit = True
+        until_ready_says(live, 503)
+        assert live.translate("Monday", "en", "fr") == "lundi"
+        live.server.force_exit = True  # what uvicorn does on a second Ctrl-C
+        live.thread.join(60)
+        assert not live.thread.is_alive()
+
+
 # Keys and rates
 
 

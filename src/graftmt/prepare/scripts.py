@@ -47,7 +47,7 @@ _BY_TAG = {
         latn:LATIN cyrl:CYRILLIC arab:ARABIC grek:GREEK hebr:HEBREW deva:DEVANAGARI beng:BENGALI hans:CJK hant:CJK
         hang:HANGUL+CJK jpan:CJK+HIRAGANA+KATAKANA thai:THAI armn:ARMENIAN geor:GEORGIAN ethi:ETHIOPIC khmr:KHMER laoo:LAO
         mymr:MYANMAR taml:TAMIL telu:TELUGU knda:KANNADA mlym:MALAYALAM gujr:GUJARATI guru:GURMUKHI orya:ORIYA sinh:SINHALA
-        tibt:TIBETAN tfng:TIFINAGH
+        tibt:TIBETAN tfng:TIFINAGH olck:OL nkoo:NKO mtei:MEETEI kore:HANGUL+CJK
         """,
     )
 }

@@ -21,6 +21,9 @@ MOST_NAMES = 1000
 """Names of languages that are remembered with what they mean."""
 RIGHT_TO_LEFT = frozenset(["Adlm", "Arab", "Hebr", "Mand", "Mend", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"])
 
+LIBRETRANSLATE = {"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"}
+"""Codes that LibreTranslate's clients send, with what its server takes them for."""
+
 RouteKind = Literal["direct", "composed", "pivot"]
 
 
@@ -109,8 +112,10 @@ class Catalog:
 
     def _resolve(self, name: str) -> str:
         known = tuple(self.languages)
+        names = (LIBRETRANSLATE.get(name.lower(), name), name) if 0 < len(name) <= LONGEST_CODE else ()
         try:
-            found = find_language(name, known, of="this server") if 0 < len(name) <= LONGEST_CODE else None
+            matches = (find_language(each, known, of="this server") for each in names)
+            found = next((code for code in matches if code is not None), None)
         except LanguageError as error:  # it fits several
             raise bad_request(str(error)) from None
         if found is None:

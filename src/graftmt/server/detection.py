@@ -1,7 +1,8 @@
 """Which of the languages served here a text is in, with confidence. Layer 5.
 
 py3langid chooses among the served languages that it knows. A new language that it does not know competes with all of these
-together by the statistics of its pack's vocabulary.
+together by the statistics of its pack's vocabulary. A base's own language that it does not know is told by its script; where
+others share that script, it is named after them, or stands for the macrolanguage that py3langid knows.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 
 from graftmt.packs import Side
 from graftmt.prepare.language_id import detector_code
+from graftmt.prepare.scripts import expected_scripts, letter_scripts
 from graftmt.server.catalog import Catalog
 from graftmt.server.piece_statistics import PieceStatistics
+from graftmt.text.language_tags import member_of, tag_of_code
 
 MOST_CHARACTERS = 2000
 """Of a text that are looked at."""
@@ -39,6 +42,9 @@ class Detector:
         self._catalog = catalog
         self._codes: dict[str, list[str]] = {}
         """The detector's code → those of languages here."""
+        self._unheard: list[str] = []
+        """The base's languages that neither the detector nor a vocabulary of their own tells."""
+        self._scripts: dict[str, frozenset[str]] = {}
         self._lock = threading.Lock()
         self._identifier: Any = None
         self._statistics: dict[str, PieceStatistics] | None = None
@@ -75,6 +81,13 @@ class Detector:
                 self._codes.setdefault(name, []).append(code)
             elif language.new:
                 unknown.append(code)
+            else:
+                self._unheard.append(code)
+        for code in list(self._unheard):
+            if (name := macrolanguage(code)) in labels and name not in self._codes:
+                self._codes[name] = [code]
+                self._unheard.remove(code)
+        self._scripts = {code: scripts_of(code) for code in self._catalog.languages}
         if self._codes:
             self._identifier.set_languages(sorted(self._codes))
         statistics: dict[str, PieceStatistics] = {}
@@ -96,16 +109,44 @@ class Detector:
         new = self._new_shares(text, letters) if self._statistics else {}
         rest = 1.0 - sum(new.values())
         if not self._codes:
-            return new
+            unheard = self._unheard_shares(letter_scripts(text), 0.0)
+            return new | {code: rest * share for code, share in unheard.items()}
         if len(self._codes) == 1:
             ranking = [(next(iter(self._codes)), 1.0)]
         else:
             ranking = [(code, float(share)) for code, share in self._identifier.rank(text)]
+        counts = letter_scripts(text)
+        unheard = self._unheard_shares(counts, ranking[0][1])
+        rest *= 1.0 - sum(unheard.values())
         known: dict[str, float] = {}
         for name, share in ranking:
-            for code in self._codes.get(name, ()):
-                known[code] = rest * share / len(self._codes[name])
-        return new | known
+            codes = self._codes.get(name, ())
+            fits = [self._fit(code, counts) for code in codes]
+            if not any(fits):
+                fits = [1.0] * len(fits)
+            known |= {code: rest * share * fit / sum(fits) for code, fit in zip(codes, fits, strict=True)}
+        return new | known | unheard
+
+    def _fit(self, code: str, counts: dict[str, float]) -> float:
+        """The share of a text's letters in scripts of a language; 1 where it is not known which these are."""
+        scripts, total = self._scripts[code], sum(counts.values())
+        if not scripts or not total:
+            return 1.0
+        return sum(count for script, count in counts.items() if script in scripts) / total
+
+    def _unheard_shares(self, counts: dict[str, float], surest: float) -> dict[str, float]:
+        """Of languages told by their script alone.
+
+        All of what is in a script that no known language has, and, of the rest, their part of what the detector is unsure of.
+        """
+        fits = {code: fit for code in self._unheard if (fit := self._fit(code, counts))}
+        if not fits:
+            return {}
+        heard = [fit for codes in self._codes.values() for code in codes if (fit := self._fit(code, counts))]
+        covered = max(heard, default=0.0)
+        part = len(fits) / (len(fits) + len(heard))
+        total = max(fits.values()) * (1.0 - covered + covered * (1.0 - surest) * part)
+        return {code: total * fit / sum(fits.values()) for code, fit in fits.items()}
 
     def _new_shares(self, text: str, letters: int) -> dict[str, float]:
         """Of the languages that the detector does not know, against the base's vocabulary, which stands for all others."""
@@ -116,3 +157,17 @@ class Detector:
         likelihoods = {code: math.exp(best - cost) for code, cost in costs.items()}
         total = sum(likelihoods.values())
         return {code: likelihood / total for code, likelihood in likelihoods.items() if code}
+
+
+def macrolanguage(code: str) -> str:
+    """The detector's code for the macrolanguage that a language belongs to: `ar` for arz_Arab. Empty where there is none."""
+    tag = tag_of_code(code)
+    return "" if tag is None else detector_code(member_of(tag.language))
+
+
+def scripts_of(code: str) -> frozenset[str]:
+    """The scripts that a language is written in: those its code names, or the likely one. Empty where that is not known."""
+    if found := expected_scripts(code, detector_code(code), ()):
+        return found
+    tag = tag_of_code(code)
+    return frozenset() if tag is None or not tag.written_in else expected_scripts(f"x_{tag.written_in}", "", ())

@@ -56,14 +56,14 @@ async def create(request: Request) -> dict[str, Any]:
 async def find(request: Request, identity: str) -> dict[str, Any]:
     """Where a job is, and how many of its sentences are done."""
     world, jobs = _jobs(request)
-    return _answer(jobs.find(identity, world.clients.admit(request).owner))
+    return _answer(jobs.find(identity, world.admit(request).owner))
 
 
 @router.get("/v1/jobs/{identity}/result", response_class=FileResponse, responses=_ANSWERS, tags=["graftmt"])
 async def result(request: Request, identity: str) -> FileResponse:
     """The translated file; 404 until it is done."""
     world, jobs = _jobs(request)
-    standing = jobs.find(identity, world.clients.admit(request).owner)
+    standing = jobs.find(identity, world.admit(request).owner)
     if standing.state != "done":
         raise Refused(404, f"this job is {standing.state}; its result is not there.")
     job = standing.job
@@ -76,7 +76,7 @@ async def result(request: Request, identity: str) -> FileResponse:
 async def delete(request: Request, identity: str) -> dict[str, Any]:
     """Deletes a job with its file and its result."""
     world, jobs = _jobs(request)
-    standing = jobs.find(identity, world.clients.admit(request).owner)
+    standing = jobs.find(identity, world.admit(request).owner)
     jobs.delete(standing.job)
     return _answer(standing)
 
@@ -102,7 +102,7 @@ async def _created(request: Request, world: World, jobs: Jobs) -> tuple[Job, Cli
     except MultipartParseError:
         raise bad_request("the form cannot be read; send multipart/form-data.") from None
     fields = Fields({name: value for name, value in form.multi_items() if isinstance(value, str)})
-    client = world.clients.admit(request, fields)
+    client = world.admit(request, fields)
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         raise bad_request("file is missing: send multipart/form-data with a file that has a name.")

@@ -54,7 +54,7 @@ def world_of(request: Request) -> World:
 )
 async def translate(request: Request) -> dict[str, Any]:
     world, fields = world_of(request), await fields_of(request)
-    client = world.clients.admit(request, fields)
+    client = world.admit(request, fields)
     asked = asked_of(world, fields)
     found = await translate_asked(world, client, asked, request)
     return _translated(asked, found)
@@ -87,7 +87,7 @@ def _guessed(guess: Guess) -> dict[str, Any]:
 )
 async def detect(request: Request) -> list[Any]:
     world, fields = world_of(request), await fields_of(request)
-    client = world.clients.admit(request, fields)
+    client = world.admit(request, fields)
     texts, several = fields.texts("q")
     world.check_texts(texts)
     world.clients.count_characters(client, sum(map(len, texts)))

@@ -160,7 +160,7 @@ def _route(catalog: Catalog, source: str, target: str) -> dict[str, Any]:
 )
 async def translate(request: Request) -> dict[str, Any]:
     world, fields = world_of(request), await fields_of(request)
-    client = world.clients.admit(request, fields)
+    client = world.admit(request, fields)
     asked = asked_of(world, fields)
     found = await translate_asked(world, client, asked, request)
     guess = found[0][1] if found else None
@@ -191,7 +191,7 @@ async def translate(request: Request) -> dict[str, Any]:
 )
 async def stream(request: Request) -> StreamingResponse:
     world, fields = world_of(request), await fields_of(request)
-    client = world.clients.admit(request, fields)
+    client = world.admit(request, fields)
     asked = asked_of(world, fields)
     if len(asked.texts) != 1 or asked.form.name != "text":
         raise bad_request("a stream takes one plain text.")

@@ -23,8 +23,8 @@ KINDS = {
 
 @router.get("/ready", response_model=HealthAnswer, responses=errors(408, 413, 500, 503), tags=["operation"])
 async def ready(request: Request) -> dict[str, Any]:
-    """Whether requests are taken; not while the server is stopping. A balancer should ask here."""
-    if not request.app.state.world.service.accepting:
+    """Whether requests should come; not since the server was told to stop. A balancer should ask here."""
+    if not request.app.state.world.service.ready:
         raise Refused(503, "the server is stopping.", retry_after=5)
     return {"status": "ready"}
 

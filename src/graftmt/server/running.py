@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -14,10 +16,13 @@ from graftmt.errors import GraftError
 from graftmt.progress import say
 from graftmt.server.application import make_app, make_world
 from graftmt.server.serve_options import ServeOptions
+from graftmt.server.world import World
 
 KEEP_ALIVE = 75
 """Seconds that a connection may be idle between requests; clients that pool connections expect no less."""
 LARGEST_HEAD = 32 * 1024
+LOOK = 0.05
+"""Seconds between two looks at whether a server that is stopping has anything left to do."""
 
 
 class TimedProtocol(H11Protocol):
@@ -56,6 +61,32 @@ class TimedProtocol(H11Protocol):
             self.transport.close()
 
 
+class Server(uvicorn.Server):
+    """Answers until it has finished what it accepted; uvicorn itself closes its sockets first, and nobody could ask /ready."""
+
+    def __init__(self, world: World, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.world = world
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """After the signal /ready says 503. Requests are taken for `drain` more seconds; then what was taken is finished, within `grace`."""
+        options, service = self.world.options, self.world.service
+        service.ready = False
+        await self._wait(options.drain, lambda: False)
+        service.accepting = False
+        started = time.monotonic()
+        await self._wait(options.grace, lambda: not self.server_state.tasks)
+        left = options.grace - (time.monotonic() - started)
+        self.config.timeout_graceful_shutdown = max(1, round(left))
+        await super().shutdown(sockets)
+
+    async def _wait(self, seconds: float, done: Callable[[], bool]) -> None:
+        """A second Ctrl-C ends it."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not done() and not self.force_exit:
+            await asyncio.sleep(LOOK)
+
+
 def serve(options: ServeOptions) -> None:
     """Loads, listens and serves until it is told to stop (SIGINT, SIGTERM); then finishes what it accepted."""
     sock = listening_socket(options)
@@ -76,8 +107,7 @@ def serve(options: ServeOptions) -> None:
         say(f"{len(catalog.translator.directions)} directions at http://{shown}:{port}/ (Ctrl-C stops)")
         if options.host not in ("127.0.0.1", "::1", "localhost") and options.keys is None:
             say("anybody who reaches this address may translate; --keys FILE asks for keys.")
-        server = uvicorn.Server(uvicorn_config(make_app(world), options))
-        server.run(sockets=[sock])
+        Server(world, uvicorn_config(make_app(world), options)).run(sockets=[sock])
 
 
 def uvicorn_config(app: Any, options: ServeOptions) -> uvicorn.Config:

@@ -52,6 +52,8 @@ class ServeOptions:
     """Seconds after which a request is given up (503)."""
     grace: float = option("--grace", default=60.0, group=LOAD, least=0)
     """Seconds that accepted requests have to finish when the server is stopped."""
+    drain: float = option("--drain", default=0.0, group=LOAD, least=0)
+    """Seconds that requests are still taken after the signal to stop, while /ready says 503: time for a balancer to notice."""
 
     characters: int = option("--characters", default=50_000, group=LIMITS, least=1)
     """Most characters of one request; files as jobs may be larger."""

@@ -91,7 +91,10 @@ class Service:
 
     def __init__(self, shelf: Shelf, engine: Engine, search: SearchOptions, *, seconds: float = 120.0) -> None:
         self.shelf, self.engine, self.search, self.seconds = shelf, engine, search, seconds
+        self.ready = True
+        """Balancers may send requests here; not since the server was told to stop."""
         self.accepting = True
+        """Requests are taken; those that were taken before are finished all the same."""
         self._detector: tuple[Catalog, Detector] | None = None
         self._lock = threading.Lock()
         self._warm: set[tuple[int, str, str, str | None, str | None]] = set()
@@ -278,7 +281,7 @@ class Service:
 
     def close(self, grace: float) -> None:
         """Finishes what was accepted, within `grace` seconds."""
-        self.accepting = False
+        self.ready = self.accepting = False
         self.shelf.close()
         self.engine.close(grace)
 

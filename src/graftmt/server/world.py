@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fastapi import Request
+
 from graftmt.server.background_jobs import Jobs
-from graftmt.server.clients import Clients
+from graftmt.server.clients import Client, Clients
 from graftmt.server.fast_models import FastModels
+from graftmt.server.fields import Fields
 from graftmt.server.prometheus_metrics import Metrics
-from graftmt.server.refusals import bad_request
+from graftmt.server.refusals import Refused, bad_request
 from graftmt.server.serve_options import ServeOptions
 from graftmt.server.service import Service
 
@@ -22,6 +25,12 @@ class World:
     metrics: Metrics
     fast: FastModels
     jobs: Jobs | None = None
+
+    def admit(self, request: Request, fields: Fields | None = None) -> Client:
+        """Who asks, counted; refused where a key is missing or wrong, there is too much of it, or the server is stopping."""
+        if not self.service.accepting:
+            raise Refused(503, "the server is stopping; try again.", retry_after=5)
+        return self.clients.admit(request, fields)
 
     def check_texts(self, texts: Sequence[str]) -> None:
         """Not too many, and not too much of them."""
