@@ -69,7 +69,7 @@ class Server(uvicorn.Server):
         self.world = world
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """After the signal /ready says 503. Requests are taken for `drain` more seconds; then what was taken is finished, within `grace`."""
+        """After the signal /ready says 503. Requests are taken for `drain` more seconds, then finished within `grace`."""
         options, service = self.world.options, self.world.service
         service.ready = False
         await self._wait(options.drain, lambda: False)
