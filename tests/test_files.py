@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 import graftmt
 from graftmt import files
 from graftmt.errors import GraftError
-from graftmt.files import atomic_file, atomic_folder, claimed, exclusive, read_json, remove_left, sweep, write_json, write_text
+from graftmt.files import atomic_file, atomic_folder, read_json, remove_left, sweep, write_json, write_text
+from graftmt.locks import claimed, exclusive
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=["Cs"])),
@@ -306,44 +307,12 @@ def test_a_folder_in_place_of_json_is_named(tmp_path: Path) -> None:
         read_json(tmp_path, "the card")
 
 
-def test_a_folder_in_use_is_refused_until_it_is_left(tmp_path: Path) -> None:
-    with exclusive(tmp_path / "run", "the run"), pytest.raises(GraftError, match="in use by another process"):  # noqa: SIM117
-        with exclusive(tmp_path / "run", "the run"):
-            pass
-    with exclusive(tmp_path / "run", "the run"):
-        pass
-
-
-def test_a_file_that_another_has_claimed_is_not_free(tmp_path: Path) -> None:
-    with claimed(tmp_path / "job.lock") as first, claimed(tmp_path / "job.lock") as second:
-        assert (first, second) == (True, False)
-    with claimed(tmp_path / "job.lock", wait=True) as free:
-        assert free
-
-
-def test_without_locks_a_run_goes_on_and_work_that_is_shared_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unsupported(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", unsupported)
-    with exclusive(tmp_path / "run", "the run"):
-        write_text(tmp_path / "run" / "file.txt", "text")
-    assert (tmp_path / "run" / "file.txt").read_text(encoding="utf-8") == "text"
-    for wait in (False, True):
-        with (
-            pytest.raises(GraftError, match="has no locks, by which processes share work"),
-            claimed(tmp_path / "job.lock", wait=wait),
-        ):
-            pass
-
-
 # What a kill leaves
 
 KILLED = """
 import os, pathlib, signal, sys, threading
 from graftmt.files import atomic_file, atomic_folder
+from graftmt.locks import claimed, exclusive
 
 path, kind = pathlib.Path(sys.argv[1]), sys.argv[2]
 write = atomic_folder if kind == "folder" else atomic_file
@@ -604,7 +573,7 @@ def test_a_place_that_another_process_takes_for_a_dead_ones_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """Whichever of the two locks the file first, nothing is written into a place that the other removes."""
-    lock, calls = files._lock, []
+    lock, calls = files.lock, []
 
     def disturbed(handle: IO[Any], **options: Any) -> bool:
         calls.append(handle)
@@ -622,7 +591,7 @@ def test_a_place_that_another_process_takes_for_a_dead_ones_is_made_anew(
             sweep(tmp_path)  # the lock is respected
         return lock(handle, **options)
 
-    monkeypatch.setattr(files, "_lock", disturbed)
+    monkeypatch.setattr(files, "lock", disturbed)
     with atomic_folder(tmp_path / "folder") as folder:
         (folder / "new").touch()
     monkeypatch.undo()

@@ -17,6 +17,7 @@ LAYERS = (
         "errors",
         "files",
         "folders",
+        "locks",
         "documents",
         "places",
         "checked",

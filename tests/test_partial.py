@@ -87,6 +87,7 @@ def test_it_may_die_before_any_touch_of_the_disk(tmp_path: Path, earlier: bytes 
     assert call > 15  # it died everywhere between the first and the last
 
 
+@pytest.mark.slow
 def test_what_dies_while_it_goes_on_goes_on(tmp_path: Path) -> None:
     """Each process dies a little later than the one before, all on the same file."""
     for call in itertools.count(2):

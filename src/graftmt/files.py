@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
@@ -14,11 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from graftmt.errors import GraftError
-from graftmt.folders import check_watched, could_not_write, make_folder, place_of, watched
-from graftmt.reading import check_regular_or_new, read_limited
+from graftmt.folders import check_watched, could_not_write, make_folder, place_of
+from graftmt.locks import lock
+from graftmt.reading import read_limited
 
 LEFT = re.compile(r"\.(.+)\.(?:\d+|[a-z0-9_]{8})\.tmp")
 """What a process that was killed may leave of what was to have the name in the middle."""
@@ -100,7 +100,7 @@ def _new_file(path: Path) -> tuple[Path, BinaryIO]:
         temporary = path.with_name(f".{path.name}.{secrets.randbelow(9 * 10**11) + 10**11}.tmp")
         handle = temporary.open("xb")
         with suppress(BlockingIOError):
-            if not _lock(handle) or temporary.exists():
+            if not lock(handle) or temporary.exists():
                 return temporary, handle
         handle.close()
 
@@ -133,7 +133,7 @@ def _locked_file(place: Path) -> BinaryIO:
     """`lock` in a new place, which has this name once it is locked: without locks never, and nobody removes the place."""
     handle = (place / "unlocked").open("wb")
     try:
-        if _lock(handle):
+        if lock(handle):
             (place / "unlocked").rename(place / "lock")
     except OSError:
         handle.close()
@@ -165,7 +165,7 @@ def sweep(folder: Path) -> None:
 def _remove_file(left: Path) -> None:
     # Opened to write, though nothing is written: otherwise NFS gives no lock.
     with left.open("r+b") as handle:
-        if _lock(handle):
+        if lock(handle):
             left.unlink()
 
 
@@ -174,7 +174,7 @@ def _remove_folder(left: Path, path: Path) -> None:
         _remove_begun(left)
         return
     with (left / "lock").open("r+b") as handle:
-        if not _lock(handle):
+        if not lock(handle):
             return
         _clear(left, path)
     left.rmdir()
@@ -187,7 +187,7 @@ def _remove_begun(left: Path) -> None:
     """
     if os.listdir(left) == ["unlocked"]:
         with (left / "unlocked").open("r+b") as handle:
-            if _lock(handle):
+            if lock(handle):
                 (left / "unlocked").unlink()
     left.rmdir()  # refused if something is in it
 
@@ -207,66 +207,10 @@ def _clear(place: Path, path: Path) -> None:
                 inside.unlink(missing_ok=True)
 
 
-def _lock(handle: IO[Any], *, wait: bool = False) -> bool:
-    """Locks a file until it is closed or its process is killed; False where the file system has no locks.
-
-    Where another process has it, that is a BlockingIOError, unless it may `wait`.
-    """
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        raise
-    except OSError:
-        return False
-    return True
-
-
 def _synchronise(path: Path) -> None:
     """Bytes reach the disk before the name does, so that a power cut leaves the old file or the new one."""
     with path.open("rb") as handle:
         os.fsync(handle.fileno())
-
-
-@contextmanager
-def exclusive(folder: Path, what: str, *, stays: bool = False) -> Iterator[None]:
-    """Holds `folder` for this process alone; a second one is told so instead of spoiling the work of the first.
-
-    Where there are no locks, nobody is told, and the work continues. The folder is `watched`.
-    """
-    make_folder(folder)
-    with _opened(folder / ".lock", "w") as handle:
-        try:
-            _lock(handle)
-        except BlockingIOError:
-            raise GraftError(f"{what} {folder} is in use by another process; wait for it, or use another folder.") from None
-        with watched(folder, stays=stays):
-            yield  # the lock goes with the file handle, also when the process is killed
-
-
-def _opened(path: Path, mode: str) -> IO[Any]:
-    try:
-        check_regular_or_new(path)
-        return path.open(mode)
-    except OSError as error:
-        raise could_not_write(path, error) from error
-
-
-@contextmanager
-def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Holds the lock on the file `path`, which is made where it is missing and stays; False where another process has it.
-
-    With `wait` it is True, sooner or later.
-    """
-    make_folder(path.parent)
-    with _opened(path, "a") as handle:
-        try:
-            locked = _lock(handle, wait=wait)
-        except BlockingIOError:
-            yield False
-            return
-        if not locked:
-            raise GraftError(f"the file system of {path.parent} has no locks, by which processes share work; use another.")
-        yield True  # as of `exclusive`, the lock goes with the file handle
 
 
 def kind_of_path(path: Path) -> str:

@@ -7,7 +7,6 @@ off by the next process, and what does not have its checksum is made again.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from graftmt.configuration import check_numbers, differences, from_mapping, to_m
 from graftmt.errors import GraftError
 from graftmt.files import remove_left
 from graftmt.folders import could_not_write, make_folder, place_of
+from graftmt.locks import lock
 from graftmt.reading import open_regular
 
 
@@ -143,7 +143,7 @@ class PartialFile:
     def _lock(self) -> None:
         """On the file itself: it goes with the process. One that has just taken its final name is no longer ours to write."""
         with suppress(BlockingIOError):
-            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self.handle)
             if self._has_its_name():
                 return
         raise GraftError(f"{self.partial} is in use by another process; wait for it, or write to another file.")

@@ -14,7 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from graftmt.augmentation import engines
+from graftmt.augmentation import chunk_workers
 from graftmt.cli.prepare_clean import clean
 from graftmt.errors import ConfigError, DataError
 from graftmt.prepare import cleaning
@@ -208,13 +208,13 @@ def test_the_report_comes_with_the_corpus_or_neither(corpus: Path, tmp_path: Pat
 def test_ray_gets_as_many_workers_as_processes_are_asked_for(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[engines.Engine] = []
+    asked: list[chunk_workers.ChunkEngine] = []
 
-    def map_here(function: Callable[[Any], Any], chunks: Any, engine: engines.Engine) -> Iterator[Any]:
+    def map_here(function: Callable[[Any], Any], chunks: Any, engine: chunk_workers.ChunkEngine) -> Iterator[Any]:
         asked.append(engine)
         return map(function, chunks)
 
-    monkeypatch.setattr(engines, "map_chunks", map_here)
+    monkeypatch.setattr(chunk_workers, "map_chunks", map_here)
     run(corpus, "-o", tmp_path / "a", "--engine", "ray", "--processes", "3")
     run(corpus, "-o", tmp_path / "b", "--engine", "ray")
     assert [engine.workers for engine in asked] == [3, None]

@@ -24,7 +24,8 @@ from graftmt.experiments.jobs import base_job
 from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.store import Store
 from graftmt.experiments.team import Team, environments_of, team, visible_gpus
-from graftmt.files import claimed, write_text
+from graftmt.files import write_text
+from graftmt.locks import claimed
 from graftmt.progress import heard_by
 
 PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise

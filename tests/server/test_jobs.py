@@ -12,7 +12,7 @@ import pytest
 from server.conftest import Live
 
 from graftmt.errors import GraftError
-from graftmt.files import claimed
+from graftmt.locks import claimed
 from graftmt.server.background_jobs import Jobs
 from graftmt.server.keys import new_key
 

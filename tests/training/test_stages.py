@@ -21,7 +21,7 @@ from graftmt.configuration import from_mapping, load_yaml
 from graftmt.data import Corpus
 from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError, LanguageError
-from graftmt.files import exclusive
+from graftmt.locks import exclusive
 from graftmt.reading import open_regular
 from graftmt.text import Subwords
 from graftmt.training import TrainConfig

@@ -27,7 +27,8 @@ from graftmt.data import Corpus
 from graftmt.devices import choose_device
 from graftmt.engines import Engine
 from graftmt.errors import DataError, GraftError
-from graftmt.files import exclusive, read_json, remove_left
+from graftmt.files import read_json, remove_left
+from graftmt.locks import exclusive
 from graftmt.packs.named_packs import parse_packs
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable

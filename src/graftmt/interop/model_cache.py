@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graftmt.errors import ConfigError, GraftError
-from graftmt.files import atomic_folder, claimed, read_json, sweep, write_json
+from graftmt.files import atomic_folder, read_json, sweep, write_json
+from graftmt.locks import claimed
 from graftmt.reading import open_regular
 
 logger = logging.getLogger(__name__)

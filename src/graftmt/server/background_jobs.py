@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.errors import GraftError
-from graftmt.files import claimed, read_json, write_json, write_text
+from graftmt.files import read_json, write_json, write_text
 from graftmt.folders import make_folder
+from graftmt.locks import claimed
 from graftmt.places import Kind, check_place
 from graftmt.server.formats import FORMATS
 from graftmt.server.refusals import Refused

@@ -9,7 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from graftmt.errors import GraftError
-from graftmt.files import atomic_file, atomic_folder, exclusive, write_json
+from graftmt.files import atomic_file, atomic_folder, write_json
+from graftmt.locks import exclusive
 from graftmt.packs.archive import ARCHIVE, write_archive
 from graftmt.places import BASE, PACK, check_file, check_outside_models, check_place
 from graftmt.progress import Progress
