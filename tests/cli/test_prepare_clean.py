@@ -288,3 +288,59 @@ def test_a_rule_that_drops_much_is_a_loud_warning(corpus: Path, tmp_path: Path) 
     assert "--rules=-language_id" in result.stderr and "--candidates" in result.stderr
     result = CliRunner().invoke(app, [str(corpus), "-o", str(tmp_path / "clean"), "--rules", "whitespace"])
     assert "warning" not in result.stderr
+
+
+SOME = (
+    "The {} houses",
+    "A boat with {} sails",
+    "He saw {} birds near the river",
+    "We bought {} books yesterday",
+    "Keep {} windows shut",
+)
+QUELQUES = (
+    "Les {} maisons",
+    "Un bateau à {} voiles",
+    "Il a vu {} oiseaux près du fleuve",
+    "Hier on acheta {} livres",
+    "Fermez {} fenêtres",
+)
+
+
+def mixed(folder: Path, lines: int, foreign: int) -> Path:
+    """French of which so many lines in ten are in English, and other English than that next to it."""
+    folder.mkdir()
+    english = [SOME[number % 5].format(number) for number in range(lines)]
+    french = [
+        (SOME if number // 5 % 10 < foreign else QUELQUES)[(number + 2 * (number // 5 % 10 < foreign)) % 5].format(number)
+        for number in range(lines)
+    ]
+    for language, texts in (("en", english), ("fr", french)):
+        (folder / f"train.{language}.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return folder
+
+
+def test_good_lines_stay_while_foreign_ones_are_fewer(tmp_path: Path) -> None:
+    corpus = mixed(tmp_path / "mixed", 500, foreign=4)
+    run(corpus, "-o", tmp_path / "clean")
+    kept = (tmp_path / "clean" / "train.fr.txt").read_text(encoding="utf-8").splitlines()
+    right = sum(line.startswith(tuple(text.partition("{")[0] for text in QUELQUES)) for line in kept)
+    assert right >= 0.97 * 300 and len(kept) - right <= 0.05 * 200
+
+
+@pytest.mark.slow
+def test_where_foreign_lines_outnumber_good_ones_cleaning_stops_and_names_the_way_out(tmp_path: Path) -> None:
+    corpus = mixed(tmp_path / "mixed", 500, foreign=7)
+    with pytest.raises(DataError) as error:
+        run(corpus, "-o", tmp_path / "clean")
+    for words in ("train", "French", "in English", "--trusted fr=FILE", "--no-language-id", "--force"):
+        assert words in str(error.value)
+    assert not (tmp_path / "clean").exists()
+    forced = json.loads(run(corpus, "-o", tmp_path / "clean", "--force", "--json"))
+    assert forced["splits"]["train"]["dropped"]["language_id"]["fr"] >= 350
+    run(corpus, "-o", tmp_path / "all", "--no-language-id")
+    trusted = tmp_path / "french.txt"
+    trusted.write_text(
+        "".join(f"{text.format(number)}\n" for number in range(1000, 1200) for text in QUELQUES), encoding="utf-8"
+    )
+    report = json.loads(run(corpus, "-o", tmp_path / "trusted", "--trusted", f"fr={trusted}", "--json"))
+    assert report["splits"]["train"]["lines"]["kept"] >= 0.97 * 150

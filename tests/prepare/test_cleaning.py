@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from graftmt.data.corpus import Corpus
 from graftmt.errors import ConfigError, DataError, LanguageError
 from graftmt.prepare import cleaning
-from graftmt.prepare.cleaning import CleaningConfig, clean, clean_chunk, in_processes
+from graftmt.prepare.cleaning import CleaningConfig, clean, clean_chunk, examine, in_processes
 from graftmt.prepare.cleaning_counts import EXAMPLE_LENGTH
 from graftmt.prepare.cleaning_rules import RULES
 from graftmt.prepare.hashes import SeenLines, hash_of
@@ -360,3 +360,30 @@ def test_what_is_learnt_comes_from_lines_spread_over_the_whole_corpus() -> None:
     steps = {later - earlier for earlier, later in pairwise(sample)}
     assert len(steps) == 1
     assert spread_lines(numbers, 2000) == list(numbers)
+
+
+class Counted(tuple[str, ...]):
+    """A line that counts how many of its kind there are."""
+
+    living = most = 0
+
+    def __init__(self, *_: object) -> None:
+        Counted.living += 1
+        Counted.most = max(Counted.most, Counted.living)
+
+    def __del__(self) -> None:
+        Counted.living -= 1
+
+
+def test_examining_reads_once_and_holds_no_more_than_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleaning, "SAMPLE", 50)
+    reads = []
+
+    def read() -> Iterator[Line]:
+        reads.append(1)
+        for number in range(5_000):
+            yield Counted((f"{ENGLISH} {number}", f"{FRENCH} {number}"))
+
+    examine(Source("long", ("en", "fr"), read), CleaningConfig())
+    assert len(reads) == 1
+    assert Counted.most <= 50 + 3  # and one that is read, one that is too many

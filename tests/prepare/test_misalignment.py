@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from graftmt.prepare.misalignment import Alignment, check_alignment
+from graftmt.prepare.misalignment import _BLOCK, _GAP, Alignment, _looked_at, check_alignment
 from graftmt.text.language_tags import words_for
 
 Lines = list[str]
@@ -83,6 +83,40 @@ def test_a_large_text_is_looked_at_in_places_and_the_line_still_found() -> None:
     result = found(ours[:-1], english[:place] + english[place + 1 :], "de")
     assert result.kind == "shifted" and len(result.stretches) == 1
     assert abs(result.stretches[0].first - place) < 10
+
+
+@pytest.mark.parametrize("offset", [1, -1])
+def test_the_line_is_found_behind_places_that_were_looked_at_and_said_nothing(offset: int) -> None:
+    """Lines that are all alike say nothing, so the stretch seems to begin at any of them."""
+    ours, english = (list(side) for side in names("de"))
+    ours, english = (ours * 8)[:9_000], (english * 8)[:9_000]
+    start = _looked_at(len(ours))[_BLOCK + _GAP]
+    ours[start - 20 : start + _BLOCK] = ["Ja"] * (_BLOCK + 20)
+    english[start - 20 : start + _BLOCK] = ["Yes"] * (_BLOCK + 20)
+    place = start + _BLOCK + 80
+    del (ours if offset > 0 else english)[place]
+    (english if offset > 0 else ours).pop()
+    (stretch,) = found(ours, english, "de").stretches
+    assert stretch.offset == offset and abs(stretch.first - place) < 10
+
+
+@pytest.mark.parametrize("place", [0, 150])
+def test_lines_of_little_worth_before_a_shift_do_not_hide_where_it_begins(place: int) -> None:
+    """Half of the lines at the beginning are all alike: the rest still says that they are in step, or that they are not."""
+    ours, english = (list(side[:2_000]) for side in names("ko"))
+    for number in range(0, 400, 2):
+        ours[number], english[number] = "예", "Yes"
+    del english[place]
+    (stretch,) = found(ours[:-1], english, "ko").stretches
+    assert stretch.offset == -1 and abs(stretch.first - 1 - place) < 10
+
+
+def test_a_stretch_in_the_middle_of_a_large_text_has_a_beginning_and_an_end() -> None:
+    ours, english = (list(side) for side in names("de"))
+    ours, english = (ours * 8)[:9_000], (english * 8)[:9_000]
+    shifted = [*english[:3_100], *english[3_101:6_200], "nothing", *english[6_200:]]
+    (stretch,) = found(ours, shifted, "de").stretches
+    assert abs(stretch.first - 3_101) < 10 and abs(stretch.last - 6_200) < 10
 
 
 def test_the_parts_of_a_huge_text_are_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ class CleanOptions:
     rules: tuple[str, ...] = option("--rules", default=(), commas=True, group="Corpus", metavar="RULES")
     """Rules to apply, or all but these: --rules=-copies,-scripts"""
     force: bool = option("--force", default=False, group="Corpus")
-    """Clean even if the lines do not belong together"""
+    """Clean even misaligned text, or text in another language"""
     output: Path | None = option("--output", "-o", default=None, group="Corpus", metavar="FOLDER")
     """Folder for the clean corpus and report.json"""
     preview: bool = option("--preview", default=False, group="Corpus")

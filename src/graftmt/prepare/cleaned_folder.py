@@ -12,7 +12,7 @@ from graftmt.prepare.cleaning import ChunkMapper, CleaningReport, clean
 from graftmt.prepare.cleaning_rules import CleaningConfig
 from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
 from graftmt.prepare.raw import raw_source
-from graftmt.prepare.refusal import check_source, refuse
+from graftmt.prepare.refusal import check_source, refuse, refuse_another_language
 from graftmt.prepare.source import Source, counted, spread_lines, write_corpus
 from graftmt.text.aliases import english_in
 
@@ -41,6 +41,7 @@ def clean_folder(options: CleanOptions, config: CleaningConfig, mapper: ChunkMap
         if name in options.splits:
             source = raw_source(corpus) if output is not None else sample_of(raw_source(corpus))
             sources[name], reports[name] = clean(source, config, trusted=texts, mapper=mapper)
+            refuse_another_language(reports[name].state.filter, source.name, force=options.force)
 
     def report() -> dict[str, Any]:
         return {"splits": {name: counts.document() for name, counts in reports.items()}, "copied": copied}

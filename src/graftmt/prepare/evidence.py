@@ -9,6 +9,7 @@ languages that do occur, and the margin by which another language has to win.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log, sqrt
@@ -47,6 +48,8 @@ OCCURRING_WEIGHT = 2.0
 """How often the log of a language's share over what was expected counts: its short lines are fewer than its clear ones show."""
 WHOLLY_OTHER = 0.5
 """Where half of the texts are nearer to one other language by this lead, the text as a whole is taken to be in that one."""
+NOTABLE = 0.1
+"""Of such text, the share from which on a language is named."""
 LARGEST_MARGIN = 4.5
 SURELY_OTHER = 3.0
 TOLERATED_LOSS = 0.011
@@ -71,6 +74,8 @@ class OwnText:
     bonus: Floats = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
     """For each of the candidates' columns: by how much it is likelier to occur than a likely language at first."""
     margin: float = LARGEST_MARGIN
+    instead: tuple[str, ...] = ()
+    """The codes of the languages that most of the text is in, where these are others; then nothing was learnt."""
 
     def score(self, found: Features) -> float:
         places, weights = found
@@ -202,7 +207,9 @@ def _own_text(code: str, sample: _Sample) -> OwnText:
     middle[labels.index(NO_LANGUAGE)] = -np.inf
     if len(merged) >= FEWEST_TEXTS and middle.max() > WHOLLY_OTHER:
         # Learning from text that is in another language would make that look right.
-        return replace(own, shares={labels[int(middle.argmax())]: 1 - OTHER_AT_FIRST, code: OTHER_AT_FIRST})
+        winners = Counter(labels[place] for place in merged.argmax(axis=1).tolist())
+        instead = tuple(name for name, count in winners.most_common(4) if name != code and count >= NOTABLE * len(merged))
+        return replace(own, shares={labels[int(middle.argmax())]: 1 - OTHER_AT_FIRST, code: OTHER_AT_FIRST}, instead=instead)
     least = np.array(
         [0.0 if label == NO_LANGUAGE else OTHER_AT_FIRST * (1.0 if label in LIKELY else UNLIKELY) for label in labels]
     )

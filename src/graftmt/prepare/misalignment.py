@@ -37,6 +37,8 @@ _CERTAIN = 6.0
 """Standard errors by which another offset must be better."""
 _NO_SIGN = 3.5
 """Standard errors above chance, below which there is no sign that lines belong together."""
+_SIGN = 10.0
+"""The sum of scores above which lines at the edge of a text are a sign of another state than that of their neighbours."""
 _UNRELATED = FARTHEST + 1
 
 
@@ -143,11 +145,12 @@ def _stretches(first: Sequence[str], second: Sequence[str]) -> list[Stretch]:
     found = []
     for kind, offset, begin, end in out:
         inside = [number for number in numbers[begin:end] if number >= 0]
-        start = _refined(first, second, numbers, begin, offset) if begin else 0
-        stop = _refined(first, second, numbers, end, offset, ends=True) if end < len(numbers) else len(first)
-        begins, ends = start if offset else min(start, inside[0]), max(stop, inside[-1] + 1)
+        around = (inside[0], inside[-1])
+        start = _refined(first, second, around, offset) if begin else 0
+        stop = _refined(first, second, around, offset, ends=True) if end < len(numbers) else len(first)
+        begins, ends = (start, stop) if offset else (min(start, inside[0]), max(stop, inside[-1] + 1))
         if begins >= ends:  # too short a stretch to be refined: as it was found
-            begins = inside[0]
+            begins, ends = inside[0], inside[-1] + 1
         stretch = Stretch(kind=kind, first=begins + 1, last=ends, offset=offset)
         found.append(_with_lag(stretch, first, second))
     return found
@@ -162,16 +165,25 @@ def _out_of_step(evidence: Evidence) -> list[tuple[Kind, int, int, int]]:
             continue
         if found and found[-1][:2] == (kind, offset) and _goes_on(evidence, offset, found[-1][3], begin):
             begin = found.pop()[2]
-        elif not found and _goes_on(evidence, offset, 0, begin):
+        elif not found and _reaches_the_edge(evidence, offset, 0, begin):
             begin = 0
         found.append((kind, offset, begin, end))
-    if found and _goes_on(evidence, found[-1][1], found[-1][3], evidence.count):
+    if found and _reaches_the_edge(evidence, found[-1][1], found[-1][3], evidence.count):
         found[-1] = (*found[-1][:3], evidence.count)
     return found
 
 
+def _reaches_the_edge(evidence: Evidence, offset: int, begin: int, end: int) -> bool:
+    """Whether nothing says that lines before the first stretch, or after the last one, are in step."""
+    if not offset:
+        return _goes_on(evidence, offset, begin, end)
+    gains = (evidence.scores(0) - evidence.scores(offset))[begin:end]
+    from_the_edge = np.cumsum(gains if begin == 0 else gains[::-1])
+    return float(from_the_edge.max(initial=0.0)) < _SIGN
+
+
 def _goes_on(evidence: Evidence, offset: int, begin: int, end: int) -> bool:
-    """Whether nothing says that lines between stretches of one kind are of another."""
+    """Whether nothing says that lines next to stretches of one kind are of another."""
     here = slice(begin, end)
     usable = evidence.pairs(0)[here]
     expected = evidence.scores(offset) if offset else evidence.by_chance()
@@ -250,16 +262,15 @@ def _errors(values: Floats) -> float:
     return float(values.mean()) / spread * float(np.sqrt(len(values))) if spread > 0 else 0.0
 
 
-def _refined(
-    first: Sequence[str], second: Sequence[str], numbers: Sequence[int], place: int, offset: int, *, ends: bool = False
-) -> int:
-    """The line where a stretch begins, or the text after it if it `ends`, that was seen to begin at `place`.
+def _refined(first: Sequence[str], second: Sequence[str], inside: tuple[int, int], offset: int, *, ends: bool = False) -> int:
+    """The line where a stretch begins, or the text after it if it `ends`. `inside`: its first and last line that was seen.
 
-    Between the lines that were looked at, and in poor ones among these, it may have begun earlier, or ended later.
+    Between the lines that were looked at, and in poor ones among these, it may have begun earlier or later, and ended so too.
     """
-    seen = next((number for number in numbers[place:] if number >= 0), len(first) - 1)
     reach = max(2 * _BLOCK, 2 * len(first) // _BLOCKS)
-    low, high = max(0, seen - (_BLOCK if ends else reach)), min(len(first), seen + (reach if ends else _BLOCK))
+    seen = inside[1] + 1 if ends else inside[0]
+    low, high = max(0, seen - reach), min(len(first), seen + reach)
+    low, high = (max(low, inside[0]), high) if ends else (low, min(high, inside[1] + 1))
     evidence = Evidence(first[low:high], second[low:high])
     if offset:
         gains = np.cumsum(evidence.scores(offset) - evidence.scores(0))

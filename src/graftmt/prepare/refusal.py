@@ -1,13 +1,15 @@
-"""Text that is out of step stops the work, unless it is forced: each language of a corpus against one of them. Layer 4."""
+"""Text that is out of step, or in another language, stops the work, unless it is forced. Layer 4."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from graftmt.errors import DataError
+from graftmt.prepare.language_id import LanguageFilter
 from graftmt.prepare.misalignment import Alignment, check_alignment
 from graftmt.prepare.source import Source
 from graftmt.progress import say
+from graftmt.text.language_tags import words_for
 
 WAY_OUT = {
     "shifted": "Put the missing line back, or take the extra one out, in that language's file",
@@ -43,3 +45,25 @@ def refuse(found: Iterable[Alignment], where: str, *, force: bool) -> None:
             say(f"warning: {where}: {alignment}. {WAY_OUT.get(alignment.kind, '')}.")
         elif alignment.kind == "too little" and alignment.pairs:
             say(f"note: {where}: {alignment}.")
+
+
+def refuse_another_language(judge: LanguageFilter, where: str, *, force: bool) -> None:
+    """An error where most of a language's text is in another one: cleaning would drop the good lines with the others.
+
+    With `force` a warning.
+    """
+    found = judge.evidence.own if judge.evidence is not None else {}
+    for language, own in found.items():
+        if not own.instead:
+            continue
+        name, *others = (words_for(code) or code for code in (language, *own.instead))
+        problem = (
+            f"{where}: most of the text in {name} seems to be in {', '.join(others)}. So little is in {name} that language ID "
+            "cannot learn from it, and would drop good lines too"
+        )
+        if not force:
+            raise DataError(
+                f"{problem}. Give the right file, or the language its right name; or text in {name} that you trust "
+                f"(--trusted {language}=FILE). To judge no languages: --no-language-id. To clean it as it is: --force."
+            )
+        say(f"warning: {problem}.")
