@@ -22,7 +22,7 @@ from graftmt.experiments.reporting.content import make_report, trade_offs
 from graftmt.experiments.reporting.latex import escape, latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
 from graftmt.experiments.reporting.selection import select_results
-from graftmt.experiments.reporting.trade_off import split_by_gap
+from graftmt.experiments.reporting.trade_off import MOST_NAMED, WORDS, named_points, split_by_gap
 
 BASE = {"id": 4, "fingerprint": "0dddbf411efd9ae5"}
 OTHER_BASE = {"id": 4, "fingerprint": "77aa01c3f0b15566"}
@@ -560,6 +560,14 @@ def test_the_first_page_compares_only_what_can_be_compared(job, tmp_path: Path) 
     assert set(ours[0].points) == {"7", "8"}
     assert paper[0].points["7"] == pytest.approx((58.1, 41.7))
     assert not [claim for found in report.findings for claim in (*found.holds, *found.fails) if "(14)" in claim.text]
+
+
+def test_few_points_are_named_in_words() -> None:
+    assert set(WORDS) <= set(map(str, definitions.models()))
+    assert named_points({"7": (57.0, 43.0), "8": (56.0, 40.0)}) == {"7": "embeddings"}
+    of_source = {str(number): (50.0, 50.0) for number, model in definitions.models().items() if model.side == "source"}
+    assert len(of_source) > 20 and len(named_points(of_source)) == MOST_NAMED
+    assert named_points(of_source)["106"] == "graftmt's default"
 
 
 def test_a_report_on_bleu(job, tmp_path: Path) -> None:

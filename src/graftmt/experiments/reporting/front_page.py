@@ -30,11 +30,8 @@ def front_page(report: Report, drawn: Sequence[Drawn], headline: Path | None, *,
     lines += _headline(report)
     if headline is not None:
         lines += [f"![Trained against zero-shot score of each model]({headline.name})", ""]
-        lines += [
-            "Points have the paper's numbers, ours begin with 101. Up and to the right is better; axes differ between",
-            "our results and the paper's.",
-            "",
-        ]
+        lines += ["At most five points of a panel are named; the tables have all. Up and to the right is better.", ""]
+        lines += ["Axes differ between our results and the paper's.", ""]
         lines += ["Models on another base than most are left out, and averages of other directions.", ""]
     if report.standings:
         lines += ["## Beyond the paper", "", *_beyond(report), ""]
