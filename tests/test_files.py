@@ -17,6 +17,7 @@ from typing import IO, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENCE
 
 import graftmt
 from graftmt import files
@@ -208,7 +209,7 @@ def run_on_full_disk(folder: Path, restrict: str = "", *, within: tuple[str, ...
     package = Path(graftmt.__file__).parents[1]
     command = [*within, sys.executable, "-c", FULL_DISK.format(restrict=restrict), str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(package)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -341,6 +342,7 @@ def write_either(path: Path, kind: str, text: str) -> None:
     write_folder(path, text, "a") if kind == "folder" else write_text(path, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_what_a_kill_left_is_removed_by_the_next_to_write_the_same(tmp_path: Path, kind: str) -> None:
     with writing_elsewhere(tmp_path / "corpus", kind):
@@ -352,6 +354,7 @@ def test_what_a_kill_left_is_removed_by_the_next_to_write_the_same(tmp_path: Pat
     assert {path.name for path in tmp_path.iterdir()} == {"corpus", "other"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_what_another_process_is_writing_stays(tmp_path: Path, kind: str) -> None:
     with writing_elsewhere(tmp_path / "corpus", kind):
@@ -363,6 +366,7 @@ def test_what_another_process_is_writing_stays(tmp_path: Path, kind: str) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_where_there_are_no_locks_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     def unsupported(*_: object) -> None:
@@ -408,6 +412,7 @@ def test_names_that_others_gave_are_left_alone(tmp_path: Path, name: str, kind: 
     assert {path.name for path in tmp_path.iterdir()} == {"aug", name}
 
 
+@pytest.mark.slow
 def test_a_folder_of_a_longer_name_stays_though_its_writer_is_dead(tmp_path: Path) -> None:
     with writing_elsewhere(tmp_path / "aug.v2", "folder"):
         pass

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import graftmt
 from graftmt.base import Base
@@ -32,7 +33,7 @@ from graftmt.packs import load_pack
 def run(script: str, *arguments: Path) -> str:
     environment = {**os.environ, "PYTHONPATH": str(Path(graftmt.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", COMMON + textwrap.dedent(script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     assert done.returncode == 0, f"{done.returncode}: {done.stdout}{done.stderr}"
     return done.stdout
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from patience import PATIENCE
 
 import graftmt
 from graftmt.base import Base
@@ -136,6 +137,6 @@ def test_add(base: Base, graft_corpus: Path, tmp_path: Path) -> None:
 def test_the_command(base: Base) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "graftmt", "translate", "-b", str(base.folder), "-s", "English", "-t", "fr", "--beam", "1"]
-    done = subprocess.run(command, input="lako moze\n", capture_output=True, text=True, env=environment, timeout=120)
+    done = subprocess.run(command, input="lako moze\n", capture_output=True, text=True, env=environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import graftmt
 from graftmt.progress import (
@@ -180,5 +181,5 @@ def test_a_pipe_on_standard_error_gets_lines_and_no_control_codes() -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(graftmt.__file__).parents[1])}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=60, env=environment)
+    done = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE, env=environment)
     assert (done.stdout, done.stderr) == (b"", b"work: 2/2  note\n")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import until
 
 import graftmt
 from graftmt.errors import GraftError
@@ -20,9 +21,6 @@ from graftmt.workers import pool
 
 linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found by their environment")
 MARK = "GRAFTMT_TEST_FAMILY"
-GONE_SECONDS = 40.0
-"""Ray looks every ten seconds."""
-
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
@@ -59,21 +57,19 @@ def start() -> Iterator[Start]:
             os.kill(number, signal.SIGKILL)
 
 
-def kill_with_workers(process: Any, workers: int, seconds: float = 120.0) -> dict[int, str]:
-    """SIGKILL when so many workers are there; what is left of them after a while."""
-    end = time.monotonic() + seconds
-    while len(family(process.mark)) <= workers:
+def kill_with_workers(process: Any, workers: int) -> None:
+    """SIGKILL when so many workers are there; soon nothing is left of them. Ray looks every ten seconds."""
+
+    def are_there() -> bool:
         assert process.poll() is None, process.stderr.read().decode()
-        assert time.monotonic() < end, f"no workers after {seconds} s: {family(process.mark)}"
-        time.sleep(0.05)
+        return len(family(process.mark)) > workers
+
+    until(are_there, every=0.05)
     time.sleep(1)
     assert process.poll() is None, "it ended before it was killed; give it more to do"
     process.kill()
     process.wait()
-    end = time.monotonic() + GONE_SECONDS
-    while (left := family(process.mark)) and time.monotonic() < end:
-        time.sleep(0.1)
-    return left
+    until(lambda: not family(process.mark), every=0.1)
 
 
 def doze(seconds: float) -> int:
@@ -81,6 +77,7 @@ def doze(seconds: float) -> int:
     return os.getpid()
 
 
+@pytest.mark.slow
 def test_results_and_errors_come_back() -> None:
     with pool(2) as workers:
         assert list(workers.map(abs, [-1, -2, -3])) == [1, 2, 3]
@@ -88,6 +85,7 @@ def test_results_and_errors_come_back() -> None:
             workers.submit(divmod, 1, 0).result()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_said() -> None:
     with pytest.raises(GraftError, match="killed"), pool(1) as workers:
         os.kill(workers.submit(os.getpid).result(), signal.SIGKILL)
@@ -99,15 +97,16 @@ import time
 from graftmt.workers import pool
 if __name__ == "__main__":
     with pool(2) as workers:
-        list(workers.map(time.sleep, [600, 600]))
+        list(workers.map(time.sleep, [10_000, 10_000]))
 """
 
 
+@pytest.mark.slow
 @linux
 def test_a_pool_ends_with_its_process(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "sleepers.py"
     script.write_text(SLEEPERS, encoding="utf-8")
-    assert not kill_with_workers(start(str(script)), workers=2)
+    kill_with_workers(start(str(script)), workers=2)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +129,7 @@ def test_cleaning_leaves_no_worker(start: Start, much_text: Path, engine: str, w
     if engine == "ray":
         pytest.importorskip("ray")
     command = ("prepare", "clean", str(much_text), "-o", str(tmp_path / "out"), "--processes", "2", "--engine", engine)
-    assert not kill_with_workers(start("-m", "graftmt", *command), workers)
+    kill_with_workers(start("-m", "graftmt", *command), workers)
 
 
 @linux
@@ -156,7 +155,7 @@ def test_training_leaves_no_worker(
     else:
         arguments = ["add", "el", "-b", str(graft_base()), "--train", str(much_text), "--with", "all", "--side", "source"]
         arguments += ["--run", str(tmp_path / "run"), "--recipe", "embed", "--augment", "none", subwords]
-    assert not kill_with_workers(start("-m", "graftmt", *arguments), workers=2)
+    kill_with_workers(start("-m", "graftmt", *arguments), workers=2)
 
 
 SCORING = """
@@ -191,7 +190,7 @@ with team(2, sys.argv[2:], Path(sys.argv[1]), print):
 @pytest.mark.parametrize("script", [SCORING, COMPARING], ids=["scoring", "comparing"])
 def test_scoring_leaves_no_worker(start: Start, script: str, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(script, encoding="utf-8")
-    assert not kill_with_workers(start(str(tmp_path / "script.py")), workers=2)
+    kill_with_workers(start(str(tmp_path / "script.py")), workers=2)
 
 
 @linux
@@ -199,4 +198,4 @@ def test_scoring_leaves_no_worker(start: Start, script: str, tmp_path: Path) -> 
 def test_a_team_leaves_nobody_nor_their_workers(start: Start, much_text: Path, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(TEAM, encoding="utf-8")
     command = ("prepare", "clean", str(much_text), "-o", str(tmp_path / "out"), "--processes", "2")
-    assert not kill_with_workers(start(str(tmp_path / "script.py"), str(tmp_path / "logs"), *command), workers=3)
+    kill_with_workers(start(str(tmp_path / "script.py"), str(tmp_path / "logs"), *command), workers=3)

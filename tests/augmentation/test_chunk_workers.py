@@ -113,6 +113,7 @@ def test_ray_gives_what_this_process_gives_in_order_from_workers_that_keep_what_
     assert ray.is_initialized()  # a cluster that was there stays
 
 
+@pytest.mark.slow
 def test_errors_of_rays_workers_are_ours(ray: Any) -> None:
     def refuse(chunk: int) -> int:
         from graftmt.errors import DataError
@@ -125,6 +126,7 @@ def test_errors_of_rays_workers_are_ours(ray: Any) -> None:
         list(map_chunks(refuse, range(6), ChunkEngine(name="ray", workers=1)))
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_started_again(ray: Any, tmp_path: Any) -> None:
     marker = tmp_path / "died"
 
@@ -141,6 +143,7 @@ def test_a_worker_that_dies_is_started_again(ray: Any, tmp_path: Any) -> None:
     assert marker.exists()
 
 
+@pytest.mark.slow
 def test_a_cluster_without_gpus_says_so(ray: Any) -> None:
     with pytest.raises(GraftError, match="the Ray cluster has no GPUs"):
         list(map_chunks(str, [1], ChunkEngine(name="ray", gpu=True)))

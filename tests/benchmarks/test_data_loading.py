@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +20,7 @@ def test_the_benchmark_runs_on_a_tiny_corpus() -> None:
     batches = ["--views", "multi-parallel", "--batch-tokens", "300", "--seconds", "0.01"]
     command = [sys.executable, str(ROOT / "benchmarks" / "data_loading.py"), *corpus, *batches, "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["benchmark"] == "data_loading"

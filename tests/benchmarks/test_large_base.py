@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +22,7 @@ def test_all_parts_at_a_tiny_size(tmp_path: Path) -> None:
     options = ["--device", "cpu", "--tiny", "--parts", *parts, "--output", str(found)]
     command = [sys.executable, str(ROOT / "benchmarks" / "large_base.py"), *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     report = json.loads(found.read_text(encoding="utf-8"))
     assert list(report["parts"]) == parts
@@ -43,7 +44,7 @@ def test_what_there_is_no_time_for_is_left_out(tmp_path: Path) -> None:
     options = ["--device", "cpu", "--tiny", "--parts", "small-vocabulary", "--limit", "0", "--output", str(found)]
     command = [sys.executable, str(ROOT / "benchmarks" / "large_base.py"), *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     sides = json.loads(found.read_text(encoding="utf-8"))["parts"]["small-vocabulary"]
     assert all(side["error"].startswith("left out") for side in sides.values())

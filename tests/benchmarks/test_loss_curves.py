@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import graftmt.demo
 
@@ -19,7 +20,7 @@ def test_ways_agree_without_dropout(tmp_path: Path) -> None:
     options = "--size tiny --merges 300 --lines 300 --batch-tokens 512 --steps 3 --dropout 0 --device cpu --json"
     ways = ["padded, fp32", "padded, bf16", "packed", "packed, recorded", "… dropout by a hash"]
     command = [sys.executable, str(SCRIPT), *options.split(), "--ways", *ways, "--plot", str(tmp_path / "curves.png")]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert run.returncode == 0, run.stderr
     curves = [one["validation"] for one in json.loads(run.stdout)["runs"].values()]
     assert len(curves) == len(ways)
@@ -35,7 +36,7 @@ def test_packs_train_in_several_ways_too(tmp_path: Path) -> None:
     base = Path(graftmt.demo.__file__).parent / "base"
     options = f"--base {base} --merges 300 --lines 300 --batch-tokens 512 --steps 3 --dropout 0 --device cpu --json"
     command = [sys.executable, str(SCRIPT), *options.split(), "--ways", "padded, fp32", "padded, bf16"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout)
     assert report["pack"] == {"language": "el", "recipe": "embed + enc-first-layer"}
@@ -47,6 +48,6 @@ def test_packs_train_in_several_ways_too(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_way_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), "--device", "cpu", "--ways", "padded, base in bf16"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert run.returncode == 2
     assert "no such way here: padded, base in bf16. There are: padded, fp32; padded, bf16" in run.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 SIDES = ["source: embed", "target: embed", "target: replaced layer", "target: parallel adapters"]
@@ -19,7 +20,7 @@ def run(*options: str) -> str:
     size = ["--runs", "2", "--lines", "3", "--tokens", "4", "--threads", "1"]
     command = [sys.executable, str(ROOT / "benchmarks" / "packs.py"), *size, *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -29,6 +30,7 @@ def report() -> dict[str, Any]:
     return dict(json.loads(run("--json")))
 
 
+@pytest.mark.slow
 def test_a_first_line_has_its_parts_and_a_verdict(report: dict[str, Any]) -> None:
     assert list(report["first_line"]) == list(report["swap"]) == SIDES
     for row in report["first_line"].values():
@@ -37,6 +39,7 @@ def test_a_first_line_has_its_parts_and_a_verdict(report: dict[str, Any]) -> Non
         assert row["aim_met"] == (row["ms"] <= report["aims"]["first_line_ms"])
 
 
+@pytest.mark.slow
 def test_every_side_reads_and_writes_as_many_tokens(report: dict[str, Any]) -> None:
     assert [search["beam"] for search in report["speed"]] == [1, 5]
     for search in report["speed"]:

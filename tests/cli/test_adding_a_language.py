@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-language.md"
 PUBLISHED = "facebook/nllb-200-distilled-600M"
@@ -82,7 +83,7 @@ def test_every_command_of_the_page(tmp_path: Path) -> None:
             run = run.replace(" -s ", " --beam 1 --max-length 20 --device cpu -s ")
         if " verify " in run:
             run = f"{run} --lines 1 --beam 1"
-        done = subprocess.run(run, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(run, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, f"{run}\n{done.stdout}\n{done.stderr}"
         said[command] = done.stdout + done.stderr
     assert "cc-by-nc-4.0" in said[commands()[0]]

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import typer
+from patience import PATIENCE
 from peers.foreign_models import m2m_100
 from starlette.testclient import TestClient
 
@@ -29,8 +30,8 @@ from graftmt.cli.app import app, main
 from graftmt.errors import printable
 from graftmt.files import write_json
 
-SECONDS = 60
-"""For one command, on a busy machine; most take a fraction of one."""
+SECONDS = int(PATIENCE)
+"""For one command; most take a fraction of one."""
 GIGABYTES = 6
 """That one may take beside what the tests themselves have."""
 QUICK, SAMPLE = 3, 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from patience import until
 
 from graftmt.base import Base
 from graftmt.configuration import from_mapping, load_yaml
@@ -21,7 +21,6 @@ from graftmt.training import RetrainConfig, TrainConfig
 from graftmt.training.journal import read_log
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-PATIENCE = 120.0
 
 
 @pytest.fixture
@@ -94,10 +93,13 @@ def test_killed_and_given_again_it_ends_with_the_same_bits(
     whole, run = tmp_path / "whole", tmp_path / "run"
     assert graftmt("retrain", config, *options, f"run={whole}").code == 0
     process = start_graftmt("retrain", config, *options)
-    deadline = time.time() + PATIENCE
-    while not any(event["step"] >= 7 for event in (read_log(run / "log.jsonl") if (run / "log.jsonl").is_file() else [])):
-        assert process.poll() is None and time.time() < deadline, process.communicate()[1].decode()
-        time.sleep(0.002)
+
+    def is_under_way() -> bool:
+        assert process.poll() is None, process.communicate()[1].decode()
+        log = run / "log.jsonl"
+        return log.is_file() and any(event["step"] >= 7 for event in read_log(log))
+
+    until(is_under_way)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 import graftmt as package
 
@@ -52,7 +53,7 @@ def exit_codes(tmp_path: Path) -> Any:
         path.write_text(json.dumps(cases), encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-c", CASES, str(path)]
-        subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=900, stdin=subprocess.DEVNULL)
+        subprocess.run(command, env=environment, cwd=tmp_path, check=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
         found: list[int] = json.loads(path.read_text(encoding="utf-8"))
         return found
 
@@ -106,13 +107,13 @@ def test_translations_that_cannot_be_written_are_an_error(start_graftmt: Any, gr
     arguments = ["translate", "-b", str(grafted.base), "-s", "en", "-t", "fr", "--beam", "1", "--device", "cpu"]
     with open("/dev/full", "wb") as full:
         process = start_graftmt(*arguments, stdout=full)
-        _, errors = process.communicate(b"fada\n", timeout=120)
+        _, errors = process.communicate(b"fada\n", timeout=PATIENCE)
     assert process.returncode == 1
     assert b"standard output" in errors and b"Traceback" not in errors
 
 
 def test_an_argument_that_is_not_text_is_refused(start_graftmt: Any) -> None:
     process = start_graftmt("inspect", b"name\xff\x1b")
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output) == (1, b"")
     assert b"UTF-8" in errors and b"\\udcff" in errors and b"\x1b" not in errors and b"Traceback" not in errors

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 
 from graftmt.base import Base
 from graftmt.cli.translate import chunks
@@ -21,8 +22,6 @@ from graftmt.errors import DataError, GraftError
 from graftmt.packs import load_pack, save_pack
 from graftmt.translation_requests import LONGEST_BYTES
 from graftmt.translator import Translator
-
-TIMEOUT = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +93,7 @@ def test_a_line_without_end_is_named_at_once_and_not_held_in_memory(process, eng
     with suppress(BrokenPipeError):  # it need not read all of it
         running.stdin.write(b"a" * (LONGEST_BYTES + 1))
         running.stdin.flush()
-    assert running.wait(timeout=TIMEOUT) == 1  # while the input is open
+    assert running.wait(timeout=PATIENCE) == 1  # while the input is open
     assert running.stdout.read().decode() == f"{expected[0]}\n\n"
     said = b"standard input, line 3, has more than 200,000 bytes. Split it into sentences, one a line.\n"
     assert running.stderr.read() == b"graftmt: " + said
@@ -216,10 +215,10 @@ def process(start_graftmt: Callable[..., subprocess.Popen[bytes]], toy_base: Pat
 
 def read_line(running: subprocess.Popen[bytes]) -> str:
     """The next line of its output; one that does not come is a failure, not a wait for ever."""
-    ready, _, _ = select.select([running.stdout], [], [], TIMEOUT)
+    ready, _, _ = select.select([running.stdout], [], [], PATIENCE)
     if not ready:
         running.kill()
-    assert ready, f"no line in {TIMEOUT} seconds"
+    assert ready, f"no line in {PATIENCE} seconds"
     return running.stdout.readline().decode()
 
 
@@ -231,7 +230,7 @@ def test_a_producer_that_waits_gets_each_line_back_at_once(process, english: lis
         running.stdin.flush()
         assert read_line(running) == f"{translation}\n"
     # Without its newline a line is not complete: it is translated when the input ends.
-    rest, said = running.communicate(english[3].encode(), timeout=TIMEOUT)
+    rest, said = running.communicate(english[3].encode(), timeout=PATIENCE)
     assert (rest.decode(), said, running.returncode) == (f"{expected[3]}\n", b"", 0)
 
 
@@ -245,7 +244,7 @@ def test_when_the_reader_leaves_it_stops_without_a_word(process, english: list[s
     running.stdout.close()
     running.stdin.write(f"{english[1]}\n".encode())
     running.stdin.flush()
-    assert running.wait(timeout=TIMEOUT) == 141
+    assert running.wait(timeout=PATIENCE) == 141
     assert running.stderr.read() == b""
 
 
@@ -256,7 +255,7 @@ def test_an_error_ends_it_while_the_input_is_open_and_output_is_utf8_in_any_loca
     running = process(environment={"PYTHONIOENCODING": "latin-1", "LC_ALL": "C"})
     running.stdin.write(f"{english[0]}\n{english[0] * 400}\n".encode())
     running.stdin.flush()
-    assert running.wait(timeout=TIMEOUT) == 1
+    assert running.wait(timeout=PATIENCE) == 1
     assert running.stdout.read().decode("utf-8") == f"{expected[0]}\n"
     assert running.stderr.read().startswith(b"graftmt: standard input, line 2, has ")
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from patience import PATIENCE, until
 
 from graftmt.data import Batch, BatchMaker, BatchPlan, BatchStream, Direction, PairSampler, TokenizedCorpus, select_directions
 from graftmt.data.cache import TokenizedText
@@ -242,7 +243,7 @@ print(module.digest(module.make_plan(corpus), module.BatchMaker(corpus, tokenize
     # Another seed of Python's hashes: the order of sets and dictionaries of strings must not matter.
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=PATIENCE)
     assert run.stdout.strip() == digest(make_plan(tokens), BatchMaker(tokens, tokenizer), steps)
 
 
@@ -269,7 +270,7 @@ def test_threads_at_different_pools_do_not_disturb_each_other(tokens: TokenizedC
 
 
 def stopped(stream: BatchStream) -> bool:
-    stream.thread.join(timeout=10)
+    stream.thread.join(timeout=PATIENCE)
     return not stream.thread.is_alive()
 
 
@@ -295,7 +296,7 @@ def test_a_stream_works_a_bounded_number_of_batches_ahead(tokens: TokenizedCorpu
     stream = BatchStream(plan, BatchMaker(tokens, tokenizer), 0, 1000, ahead=3)
     batches = iter(stream)
     next(batches)
-    wait_until(lambda: len(asked) >= 5)
+    until(lambda: len(asked) >= 5)
     time.sleep(0.05)
     assert len(asked) == 5  # one taken, three waiting, one in hand
     stream.close()
@@ -347,26 +348,19 @@ def test_a_reader_that_waits_is_released_by_close(tokens: TokenizedCorpus, token
     plan = make_plan(tokens)
     release = threading.Event()
     pairs = plan.pairs
-    plan.pairs = lambda step: (release.wait(10), pairs(step))[1]  # type: ignore[method-assign]
+    plan.pairs = lambda step: (release.wait(PATIENCE), pairs(step))[1]  # type: ignore[method-assign]
     stream = BatchStream(plan, BatchMaker(tokens, tokenizer), 0, 10)
     found: list[Batch] = []
     reader = threading.Thread(target=lambda: found.extend(stream), daemon=True)
     reader.start()
-    wait_until(stream.thread.is_alive)
+    until(stream.thread.is_alive)
     time.sleep(0.05)  # now it waits for the first batch
     threading.Timer(0.5, release.set).start()
     stream.close()
     assert not stream.thread.is_alive()
-    reader.join(timeout=10)
+    reader.join(timeout=PATIENCE)
     assert not reader.is_alive()
     assert found == []
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "waited for nothing"
-        time.sleep(0.005)
 
 
 def test_batches_of_one_line_in_many_directions_are_never_empty(tokenizer: Tokenizer) -> None:

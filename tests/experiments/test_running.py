@@ -6,12 +6,12 @@ import json
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import until
 
 from graftmt.base import Base, read_base_document
 from graftmt.experiments import evaluating, store
@@ -21,8 +21,6 @@ from graftmt.experiments.jobs import base_job
 from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.set_scores import score_in_hops
 from graftmt.packs import load_pack
-
-PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
 
 
 @pytest.mark.slow
@@ -110,13 +108,11 @@ def test_directions_between_initial_languages_can_have_fewer_lines(run, results,
 
 
 def wait_until(process: subprocess.Popen[bytes], there: Callable[[], bool]) -> None:
-    started = time.time()
-    while time.time() < started + PATIENCE:
+    def look() -> bool:
         assert process.poll() is None, process.communicate()[1].decode()
-        if there():
-            return
-        time.sleep(0.002)
-    raise AssertionError(f"not in {PATIENCE} seconds")
+        return there()
+
+    until(look)
 
 
 @pytest.mark.slow

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE, until
 
 from graftmt.base import read_base_document
 from graftmt.experiments import scheduling
@@ -28,7 +28,6 @@ from graftmt.files import write_text
 from graftmt.locks import claimed
 from graftmt.progress import heard_by
 
-PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
 ASKED = ("--tables", "1,2,9", "--rows", "1,3,4,7,8,21,57", "--json")
 """Two bases of one run, packs that share a vocabulary, one on back-translated text, bilingual models, re-training."""
 
@@ -143,13 +142,6 @@ def wait_until(there: Callable[[], bool], process: subprocess.Popen[bytes]) -> N
         return there()
 
     until(look)
-
-
-def until(there: Callable[[], bool]) -> None:
-    started = time.monotonic()
-    while not there():
-        assert time.monotonic() < started + PATIENCE
-        threading.Event().wait(0.002)  # `time.sleep` is what a test may replace
 
 
 # In this process, with locks held as another one would
@@ -352,6 +344,7 @@ def sleepers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(sleeper))
 
 
+@pytest.mark.slow
 def test_the_others_end_with_the_first(sleepers: None, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), team(3, [], tmp_path) as found:
         assert all(process.poll() is None for process, _ in found.started)
@@ -359,6 +352,7 @@ def test_the_others_end_with_the_first(sleepers: None, tmp_path: Path) -> None:
     assert all(process.poll() is not None for process, _ in found.started)
 
 
+@pytest.mark.slow
 def test_the_others_end_with_the_first_after_sigterm(sleepers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))  # which would end the tests otherwise
@@ -374,6 +368,7 @@ def test_the_others_end_with_the_first_after_sigterm(sleepers: None, tmp_path: P
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.slow
 def test_after_a_training_that_a_signal_stopped_nobody_is_waited_for(
     sleepers: None, graftmt, arguments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

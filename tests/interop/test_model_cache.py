@@ -66,7 +66,7 @@ def test_two_that_need_one_model_make_it_once(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join()
     assert made == ["a"]
 
 

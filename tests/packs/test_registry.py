@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import graftmt
 from graftmt.errors import CheckpointError
@@ -76,9 +77,10 @@ def run(package: Path, script: str, *arguments: str) -> subprocess.CompletedProc
     """A process that has the package on its path."""
     environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{package}", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_the_documented_component_works_everywhere(
     tmp_path: Path, graft_base: Callable[..., Path], graft_corpus: Path, graft_subwords: Callable[..., Path]
 ) -> None:

@@ -18,6 +18,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from patience import PATIENCE
 from safetensors.torch import load_file, save_file
 
 import graftmt
@@ -401,7 +402,7 @@ def test_a_full_disk_leaves_what_was_there(graft_base: Callable[..., Path], fold
     before = {path.name: path.read_bytes() for path in (*folder.iterdir(), archive)}
     environment = {**os.environ, "PYTHONPATH": str(Path(graftmt.__file__).parents[1])}
     command = [sys.executable, "-c", FULL_DISK, str(graft_base()), str(folder), str(archive)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
     for said in (first, second):

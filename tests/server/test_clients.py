@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 from server.conftest import Live
 
 pytestmark = pytest.mark.slow
@@ -41,7 +42,7 @@ def npm_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE,
     )
     if made.returncode:
         pytest.skip(f"npm could not install the clients: {made.stderr[-200:]}")
@@ -50,7 +51,7 @@ def npm_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, script: str, *arguments: str) -> Any:
     (folder / "client.mjs").write_text(script)
-    done = subprocess.run(["node", "client.mjs", *arguments], cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["node", "client.mjs", *arguments], cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -79,11 +80,11 @@ def test_schemathesis_finds_no_failure(live: Live) -> None:
                 "examples,fuzzing",
             ),
             *("--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"),
-            *("--exclude-path", "/metrics", "--suppress-health-check", "all", "--request-timeout", "60"),
+            *("--exclude-path", "/metrics", "--suppress-health-check", "all", "--request-timeout", str(PATIENCE)),
         ],
         capture_output=True,
         text=True,
-        timeout=550,
+        timeout=PATIENCE,
     )
     assert "/translate" in done.stdout and schemathesis.__name__
     assert done.returncode == 0, done.stdout[-6000:]

@@ -9,6 +9,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 from server.conftest import DIRECTIONS, LINES
 
 from graftmt.decoding import SearchOptions
@@ -48,7 +49,7 @@ def test_interleaved_directions_never_see_each_others_packs(offline: Translator,
     random.Random(1).shuffle(order)
     with ThreadPoolExecutor(16) as pool:
         tickets = list(pool.map(lambda pair: engine.submit(offline, requests(*pair), SEARCH), order))
-    found = [ticket.result.result(60) for ticket in tickets]
+    found = [ticket.result.result(PATIENCE) for ticket in tickets]
     engine.close(5)
     for pair, each in zip(order, found, strict=True):
         check_same(each, alone[pair])
@@ -63,7 +64,7 @@ def test_in_equal_batches_the_result_is_bit_equal(offline: Translator, alone: An
     engine = Engine(EngineOptions(wait=0.0))
     for pair in [*DIRECTIONS, *reversed(DIRECTIONS)]:
         for request in requests(*pair)[:2]:
-            (found,) = engine.submit(offline, [request], SEARCH).result.result(60)
+            (found,) = engine.submit(offline, [request], SEARCH).result.result(PATIENCE)
             (wanted,) = offline.translate_requests([request], SEARCH)
             assert found == wanted  # text, score and length, to the last bit
     engine.close(5)
@@ -75,7 +76,7 @@ def test_directions_of_one_composition_share_a_batch(offline: Translator) -> Non
     pairs = [("en", "fr"), ("de", "en"), ("fr", "de"), ("ru", "en")]  # all by the base alone
     tickets = [engine.submit(offline, [Request(LINES[pair[0]][0], *pair)], SEARCH) for pair in pairs]
     for ticket in tickets:
-        ticket.result.result(60)
+        ticket.result.result(PATIENCE)
     engine.close(5)
     assert [sorted(batch.directions) for batch in batches] == [sorted(pairs)]
 
@@ -83,7 +84,7 @@ def test_directions_of_one_composition_share_a_batch(offline: Translator) -> Non
 def test_a_line_alone_does_not_wait_longer_than_the_bound(offline: Translator) -> None:
     engine = Engine(EngineOptions(wait=0.01))
     ticket = engine.submit(offline, [Request("Monday", "en", "fr")], SEARCH)
-    assert ticket.result.result(30)[0][0].text == "lundi"
+    assert ticket.result.result(PATIENCE)[0][0].text == "lundi"
     engine.close(5)
 
 
@@ -102,7 +103,7 @@ def test_errors_of_a_request_are_its_own(offline: Translator) -> None:
     with pytest.raises(LongLine):
         engine.submit(offline, [Request("a " * (LONGEST_SOURCE + 1), "en", "fr")], SEARCH)
     assert engine.waiting == 0
-    assert engine.submit(offline, [Request("Monday", "en", "fr")], SEARCH).result.result(30)[0][0].text == "lundi"
+    assert engine.submit(offline, [Request("Monday", "en", "fr")], SEARCH).result.result(PATIENCE)[0][0].text == "lundi"
     engine.close(5)
 
 
@@ -118,27 +119,27 @@ class Slow:
 
     def __call__(self, *arguments: Any, **more: Any) -> Any:
         self.begun.set()
-        assert self.go.wait(30)
+        assert self.go.wait(PATIENCE)
         return self.real(*arguments, **more)
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_back(offline: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     slow, engine = Slow(monkeypatch), Engine(EngineOptions(wait=0.0, queue=5))
     first = engine.submit(offline, requests("en", "fr")[:1], SEARCH)
-    assert slow.begun.wait(30)
+    assert slow.begun.wait(PATIENCE)
     second = engine.submit(offline, requests("fr", "de"), SEARCH)
     with pytest.raises(Refused) as refused:
         engine.submit(offline, requests("de", "en"), SEARCH)
     assert refused.value.status == 429 and (refused.value.retry_after or 0) >= 1
     slow.go.set()
-    assert len(first.result.result(30)) == 1 and len(second.result.result(30)) == 4  # what was accepted is done
-    assert len(engine.submit(offline, requests("de", "en"), SEARCH).result.result(30)) == 3
+    assert len(first.result.result(PATIENCE)) == 1 and len(second.result.result(PATIENCE)) == 4  # what was accepted is done
+    assert len(engine.submit(offline, requests("de", "en"), SEARCH).result.result(PATIENCE)) == 3
     engine.close(5)
 
 
 def test_a_request_larger_than_the_queue_is_taken_when_nothing_waits(offline: Translator) -> None:
     engine = Engine(EngineOptions(queue=2))
-    assert len(engine.submit(offline, requests("en", "fr"), SEARCH).result.result(60)) == 5
+    assert len(engine.submit(offline, requests("en", "fr"), SEARCH).result.result(PATIENCE)) == 5
     engine.close(5)
 
 
@@ -146,11 +147,11 @@ def test_lines_of_a_client_that_left_are_dropped(offline: Translator, monkeypatc
     batches: list[BatchFacts] = []
     slow, engine = Slow(monkeypatch), Engine(EngineOptions(wait=0.0), batches.append)
     first = engine.submit(offline, requests("en", "fr")[:1], SEARCH)
-    assert slow.begun.wait(30)
+    assert slow.begun.wait(PATIENCE)
     gone, stays = engine.submit(offline, requests("el", "en"), SEARCH), engine.submit(offline, requests("de", "en"), SEARCH)
     gone.cancel()
     slow.go.set()
-    assert len(stays.result.result(30)) == 3 and len(first.result.result(30)) == 1
+    assert len(stays.result.result(PATIENCE)) == 3 and len(first.result.result(PATIENCE)) == 1
     with pytest.raises(CancelledError):
         gone.result.result(0)
     engine.close(5)
@@ -161,12 +162,12 @@ def test_lines_of_a_client_that_left_are_dropped(offline: Translator, monkeypatc
 def test_time_runs_out_in_the_queue(offline: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     slow, engine = Slow(monkeypatch), Engine(EngineOptions(wait=0.0))
     engine.submit(offline, requests("en", "fr")[:1], SEARCH)
-    assert slow.begun.wait(30)
+    assert slow.begun.wait(PATIENCE)
     late = engine.submit(offline, requests("de", "en"), SEARCH, seconds=0.01)
     time.sleep(0.02)
     slow.go.set()
     with pytest.raises(Refused) as refused:
-        late.result.result(30)
+        late.result.result(PATIENCE)
     assert refused.value.status == 503
     engine.close(5)
 
@@ -195,9 +196,9 @@ def test_one_bad_line_of_a_batch_fails_alone(offline: Translator, monkeypatch: p
     engine = Engine(EngineOptions(wait=0.2))
     good = [engine.submit(offline, [Request(line, "en", "fr")], SEARCH) for line in ("3 days ago", "in 3 days")]
     bad = engine.submit(offline, [Request("Monday", "en", "fr")], SEARCH)
-    assert [ticket.result.result(30)[0][0].text for ticket in good] == ["il y a 3 jours", "dans 3 jours"]
+    assert [ticket.result.result(PATIENCE)[0][0].text for ticket in good] == ["il y a 3 jours", "dans 3 jours"]
     with pytest.raises(Refused) as refused:
-        bad.result.result(30)
+        bad.result.result(PATIENCE)
     assert refused.value.status == 500 and "Monday" not in str(refused.value)
     engine.close(5)
 
@@ -213,7 +214,7 @@ def test_a_long_document_lets_others_pass(offline: Translator) -> None:
         on_line=lambda *_: heard.append("long"),
     )
     short = engine.submit(offline, [Request("Monday", "en", "fr")], SEARCH, on_line=lambda *_: heard.append("short"))
-    short.result.result(60)
+    short.result.result(PATIENCE)
     assert "short" in heard and heard.count("long") < 80
-    long.result.result(60)
+    long.result.result(PATIENCE)
     engine.close(5)

@@ -13,17 +13,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from patience import PATIENCE, until
 from server.conftest import DEMO, DIRECTIONS, LINES
 
 pytestmark = pytest.mark.slow
-
-PATIENCE = 60
 
 
 @contextmanager
@@ -35,13 +34,14 @@ def process(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     started = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(1200):
-            try:
-                httpx.get(url + "/ready")
-                break
-            except httpx.HTTPError:
-                assert started.poll() is None
-                time.sleep(0.1)
+
+        def is_ready() -> bool:
+            assert started.poll() is None
+            with suppress(httpx.HTTPError):
+                return httpx.get(url + "/ready", timeout=PATIENCE) is not None
+            return False
+
+        until(is_ready, every=0.1)
         yield url, started
     finally:
         started.send_signal(signal.SIGTERM)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import until
 from server.conftest import Live
 
 from graftmt.errors import GraftError
@@ -26,12 +26,11 @@ def send(live: Live, name: str = "notes.txt", content: bytes = TEXT.encode(), pa
 
 
 def finished(live: Live, identity: str, **options: Any) -> dict[str, Any]:
-    for _ in range(600):
+    def over() -> dict[str, Any] | None:
         found: dict[str, Any] = live.get(f"/v1/jobs/{identity}", **options).json()
-        if found["state"] in ("done", "failed"):
-            return found
-        time.sleep(0.05)
-    raise AssertionError("the job did not end")
+        return found if found["state"] in ("done", "failed") else None
+
+    return until(over, every=0.05)
 
 
 @pytest.mark.slow

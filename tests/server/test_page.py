@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import PATIENCE
 from server.conftest import DEMO, Live
 
 pytestmark = pytest.mark.slow
@@ -123,13 +124,13 @@ def test_a_new_pack_appears_and_goes_without_a_reload(
         page = open_page(live.url)
         assert page.locator("#source option[value=el]").count() == 0
         shutil.copy(DEMO / "packs" / "el-source.graftpack", folder)
-        page.wait_for_selector("#source option[value=el]", state="attached", timeout=15_000)
+        page.wait_for_selector("#source option[value=el]", state="attached", timeout=1000 * PATIENCE)
         assert "Greek" in page.inner_text("#news")
         choose(page, "el", "en")
         page.fill("#source-text", "Δευτέρα")
         translation(page, "Monday")
         (folder / "el-source.graftpack").unlink()
-        page.wait_for_selector("#source option[value=el]", state="detached", timeout=15_000)
+        page.wait_for_selector("#source option[value=el]", state="detached", timeout=1000 * PATIENCE)
 
 
 def test_keys_alone_do_everything(live: Live, open_page: Callable[..., Any]) -> None:

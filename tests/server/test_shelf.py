@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import until
 from server.conftest import DEMO, Live
 
 from graftmt.base import Base
@@ -159,13 +160,7 @@ def test_a_live_server_gains_and_loses_a_language_while_it_answers(
 
 
 def wait_until(live: Live, fine: Callable[[set[str]], bool]) -> None:
-    import time
-
-    for _ in range(400):
-        if fine({entry["code"] for entry in live.get("/languages").json()}):
-            return
-        time.sleep(0.025)
-    raise AssertionError("it did not come about in 10 seconds")
+    until(lambda: fine({entry["code"] for entry in live.get("/languages").json()}), every=0.025)
 
 
 def test_the_shipped_packs_are_those_of_the_demo(demo_base: Base) -> None:

@@ -528,7 +528,6 @@ def test_servers_that_misbehave(
 ) -> None:
     monkeypatch.setattr(transfer, "TRIES", 1)
     web.odd[ending] = misbehave
-    begun = time.monotonic()
     if misbehave in (endless_content, endless_chunks) and ending != INDEX:
         # All that was promised came first or nothing did: either way what is kept has its checksum.
         with pytest.raises(SharingError, match="checksum"):
@@ -537,7 +536,6 @@ def test_servers_that_misbehave(
         with pytest.raises(GraftError) as refused:
             take(web.address, "greek/el-source", output=here / "el")
         assert "secret" not in str(refused.value)
-    assert time.monotonic() - begun < 20  # it ends, rather than how fast
     assert left(here) == []
 
 

@@ -11,6 +11,7 @@ import pytest
 import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENCE
 
 from graftmt.errors import DataError
 from graftmt.text import Subwords, normalise
@@ -199,7 +200,7 @@ def test_whatever_changes_in_a_model_there_is_an_error_for_people_or_none(with_b
     with_bytes.save(tmp_path / "subwords.model")
     environment = {**os.environ, "PYTHONPATH": str(Path(subwords_module.__file__).parents[2])}
     command = [sys.executable, "-c", MUTATIONS, str(tmp_path / "subwords.model")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr[-2000:]
     refused, loaded = map(int, done.stdout.split())
     assert refused + loaded == 2500 and refused > 200

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from patience import PATIENCE
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -203,7 +204,7 @@ def torchrun(start_torchrun: Callable[..., subprocess.Popen[str]]) -> Callable[.
 
     def run(count: int, *command: str) -> str:
         process = start_torchrun(count, *command)
-        output, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors[-3000:]
         return output + errors
 

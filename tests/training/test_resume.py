@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
+from patience import PATIENCE, until
 
 from graftmt.training.journal import read_log
-
-PATIENCE = 120.0  # seconds: for slow machines, never reached otherwise
 
 
 @pytest.fixture
@@ -29,14 +28,13 @@ def short_run(tmp_path: Path, short_settings: Callable[..., dict[str, Any]]) -> 
 def wait_for(process: subprocess.Popen[bytes], run: Path, stage: int, step: int) -> None:
     """Returns when this process, and not one before it, has logged the step."""
     started, log = time.time(), run / "log.jsonl"
-    while time.time() < started + PATIENCE:
+
+    def logged() -> bool:
         assert process.poll() is None, process.communicate()[1].decode()
-        if log.is_file() and log.stat().st_mtime > started:
-            events = read_log(log)
-            if events and (events[-1]["stage"], events[-1]["step"]) >= (stage, step):
-                return
-        time.sleep(0.002)
-    raise AssertionError(f"stage {stage}, step {step} did not come in {PATIENCE} seconds")
+        events = read_log(log) if log.is_file() and log.stat().st_mtime > started else []
+        return bool(events) and (events[-1]["stage"], events[-1]["step"]) >= (stage, step)
+
+    until(logged)
 
 
 def finish(process: subprocess.Popen[bytes], code: int = 0) -> str:

@@ -251,12 +251,12 @@ def test_fuzz_for_longer(tmp_path: Path, case: str) -> None:
     start, count = time.monotonic(), 0
     while time.monotonic() - start < seconds:
         seed = first + count
-        began = time.monotonic()
+        began = time.process_time()
         try:
             try_to_read(case, seed, tmp_path / "work")
         except Exception as error:
             raise AssertionError(f"{case}, seed {seed}: {type(error).__name__}: {error}") from error
-        took = time.monotonic() - began
+        took = time.process_time() - began
         assert took < 10, f"{case}, seed {seed}: took {took:.0f} s"
         shutil.rmtree(tmp_path / "work", ignore_errors=True)
         count += 1
