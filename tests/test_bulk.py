@@ -159,7 +159,7 @@ def test_other_options_or_text_are_refused_until_it_starts_over(
     translator, job, dying, change: dict[str, Any], words: str
 ) -> None:
     dying(job(), after=2)
-    with pytest.raises(GraftError, match=rf"out\.txt\.partial was begun otherwise: {words}.*start over with --fresh"):
+    with pytest.raises(GraftError, match=rf"out\.txt\.partial .*: {words}.*--fresh"):
         translate_file(translator, job(**change))
     result = translate_file(translator, job(**change, fresh=True))
     assert result.translated == result.lines
@@ -195,7 +195,7 @@ BAD |= {"long": (LONG.encode(), "line 6, has 5,120 characters"), "endless": (b"a
 def test_a_bad_line_ends_it_and_may_be_skipped_from_there(translator, job, lines, expected, capsys, kind: str) -> None:
     bad, words = BAD[kind]
     text = b"\n".join([*(line.encode() for line in lines[:5]), bad, *(line.encode() for line in lines[5:])]) + b"\n"
-    with pytest.raises(DataError, match=rf"in\.txt, {words}.* What was done before is kept: .*--skip-bad-lines"):
+    with pytest.raises(DataError, match=rf"in\.txt, {words}.*--skip-bad-lines"):
         translate_file(translator, job(text))
     result = translate_file(translator, job(skip_bad_lines=True))
     assert (result.translated, result.skipped) == (len(lines) + 1 - 4, 1)

@@ -128,7 +128,7 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_key(mapping: dict[str, Any]
 
 def test_norwegian_is_a_language_and_the_error_says_how_to_write_it() -> None:
     overridden = apply_overrides({"run": "here"}, ["stage.directions=[no, en]"])
-    with pytest.raises(ConfigError, match=r"stage\.directions\.0 is False, a bool; expected str\. YAML reads no, .*quotes"):
+    with pytest.raises(ConfigError, match=r"stage\.directions\.0 .*bool.*str\b.*YAML .*quotes"):
         from_mapping(Options, overridden)
     quoted = apply_overrides({"run": "here"}, ["stage.directions=['no', en]"])
     assert from_mapping(Options, quoted).stage.directions == ("no", "en")
@@ -222,7 +222,7 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, content: bytes
 
 
 def test_a_folder_or_a_path_through_a_file_is_no_configuration(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is a folder where a YAML file was expected"):
+    with pytest.raises(ConfigError, match=r"a folder .*YAML file"):
         load_yaml(tmp_path)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ConfigError, match="cannot read the configuration file"):

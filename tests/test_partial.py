@@ -115,7 +115,7 @@ def test_no_pieces_give_an_empty_file(tmp_path: Path) -> None:
 def test_work_that_was_begun_otherwise_is_refused_and_kept(tmp_path: Path) -> None:
     write(tmp_path / "out", stop=2, beam=5, input={"bytes": 3})
     kept = (tmp_path / "out.partial").read_bytes()
-    with pytest.raises(GraftError, match=r"begun otherwise: beam: 5 then, 1 now; input.bytes: 3 then, 4 now\. .*--fresh"):
+    with pytest.raises(GraftError, match=r"beam: 5 then, 1 now; input\.bytes: 3 then, 4 now\. .*--fresh"):
         write(tmp_path / "out", beam=1, input={"bytes": 4})
     assert (tmp_path / "out.partial").read_bytes() == kept
     assert write(tmp_path / "out", beam=1, input={"bytes": 4}, fresh=True) == 0
@@ -141,13 +141,13 @@ def test_the_same_work_is_not_done_again_unless_its_file_is_gone(tmp_path: Path)
     assert write(path, beam=5) == len(PIECES)
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert names(tmp_path) == {"out", "out.work.json"}
-    with pytest.raises(GraftError, match=r"out is there already, and was made otherwise: beam: 5 then, 1 now\. .*--fresh"):
+    with pytest.raises(GraftError, match=r"out is there already.*: beam: 5 then, 1 now\. .*--fresh"):
         write(path, beam=1)
     path.unlink()
     assert write(path, beam=1) == 0
     assert path.read_bytes() == WHOLE
     path.write_bytes(b"mine")
-    with pytest.raises(GraftError, match=rf"made otherwise: its size: {len(WHOLE)} then, 4 now"):
+    with pytest.raises(GraftError, match=rf"size: {len(WHOLE)} then, 4 now"):
         write(path, beam=1)
     assert path.read_bytes() == b"mine"
     assert names(tmp_path) == {"out", "out.work.json"}
@@ -235,7 +235,7 @@ def test_work_of_earlier_versions_has_no_checksum_and_goes_on(tmp_path: Path) ->
 def test_a_finished_file_that_was_edited_is_not_taken_for_the_work(tmp_path: Path) -> None:
     write(tmp_path / "out")
     (tmp_path / "out").write_bytes(WHOLE.replace(b"one", b"two"))
-    with pytest.raises(GraftError, match="out is there already, and was made otherwise: its content"):
+    with pytest.raises(GraftError, match=r"out is there already.*: its content"):
         write(tmp_path / "out")
 
 
@@ -275,7 +275,7 @@ def test_a_full_disk_is_an_error_for_people_and_loses_nothing(tmp_path: Path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
-        with pytest.raises(GraftError, match=r"could not write .*out\.partial: No space left on device\. What was done before"):
+        with pytest.raises(GraftError, match=r"out\.partial: No space left on device\. .*kept"):
             write(tmp_path / "out")
     assert write(tmp_path / "out") == 2
     assert (tmp_path / "out").read_bytes() == WHOLE

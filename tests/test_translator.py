@@ -139,12 +139,10 @@ def test_two_packs_for_one_language_need_names(
     base: Base, packs: dict[str, Path], train_graft: Callable[..., Pack], tmp_path: Path
 ) -> None:
     other = train_graft(tmp_path / "other", base, "source", "embed", steps=5)
-    with pytest.raises(LanguageError, match=r"two packs for el as source: give each a name \(NAME=PATH"):
+    with pytest.raises(LanguageError, match=r"two packs for el as source: .*NAME=PATH"):
         Translator(base, [packs["el-source"], other])
     translator = Translator(base, {"adapters": packs["el-source"], "embed": other, "uk": packs["uk-target"]})
-    with pytest.raises(
-        LanguageError, match=r"'el' as source has several packs: adapters, embed\. Say which one with --source-pack"
-    ):
+    with pytest.raises(LanguageError, match=r"'el' as source .*: adapters, embed\. .*--source-pack"):
         translator.translate(["λαπο"], source="el", target="en")
     assert translator.composition("el", "uk", source_pack="embed").source is other
     assert translator.composition("el", "uk", source_pack="adapters").source is translator.packs["adapters"]
@@ -155,11 +153,11 @@ def test_two_packs_for_one_language_need_names(
         assert found == alone.translate_requests(wanted, OPTIONS)
         texts = translator.translate(LINES["el"], source="el", target="en", source_pack=name, options=OPTIONS)
         assert texts == [each[0].text for each in found]
-    with pytest.raises(LanguageError, match="'uk' is not one for 'el' as source; those are: adapters, embed"):
+    with pytest.raises(LanguageError, match=r"'uk' .*'el' as source.*: adapters, embed"):
         translator.translate(["λαπο"], source="el", target="en", source_pack="uk")
-    with pytest.raises(LanguageError, match="'nothing' is not one for 'uk' as target; those are: uk"):
+    with pytest.raises(LanguageError, match=r"'nothing' .*'uk' as target.*: uk"):
         translator.translate(["lako"], source="en", target="uk", target_pack="nothing")
-    with pytest.raises(LanguageError, match="'en' is one of the base's languages: as source it takes no pack, not 'embed'"):
+    with pytest.raises(LanguageError, match=r"'en' .*base's .*source .*'embed'"):
         translator.translate(["lako"], source="en", target="fr", source_pack="embed")
     with pytest.raises(LanguageError, match="there is a pack 'uk' already"):
         translator.add_pack(packs["el-target"], "uk")
@@ -240,9 +238,9 @@ def test_an_unknown_language_is_named_with_what_there_is(base: Base, packs: dict
 
 def test_a_language_of_the_other_side_says_what_to_add(base: Base, packs: dict[str, Path]) -> None:
     translator = Translator(base, [packs["el-source"], packs["uk-target"]])
-    with pytest.raises(LanguageError, match=r"'el' is installed as a source only; .* `graftmt add el --side target`"):
+    with pytest.raises(LanguageError, match=r"'el' .*source only.* `graftmt add el --side target`"):
         translator.translate(["lako"], source="en", target="el")
-    with pytest.raises(LanguageError, match=r"'uk' is installed as a target only; .* `graftmt add uk --side source`"):
+    with pytest.raises(LanguageError, match=r"'uk' .*target only.* `graftmt add uk --side source`"):
         translator.translate(["зажу"], source="uk", target="en")
     with pytest.raises(LanguageError, match="both 'el'"):
         translator.translate(["λαπο"], source="el", target="el")
@@ -288,7 +286,7 @@ def test_a_line_of_too_many_bytes_is_named_before_it_is_made_into_tokens(
     with pytest.raises(LongLine, match=r"line 2 has [\d,]+ characters \("):
         translator.translate(["λαπο", most], source="el", target="fr", pivot=pivot, options=OPTIONS)
     monkeypatch.setattr(type(translator.composition("el", "fr").codec), "source_tokenizer", None)  # would fail
-    with pytest.raises(LongLine, match=r"^line 2 has more than 200,000 bytes\. Split it into sentences, one a line\.$"):
+    with pytest.raises(LongLine, match=r"^line 2 .*200,000 bytes\b"):
         translator.translate(["λαπο", most + character], source="el", target="fr", pivot=pivot)
 
 
@@ -304,7 +302,7 @@ def test_a_line_that_is_no_text_is_named(translator: Translator, line: Any, word
 
 @pytest.mark.parametrize("lines", [None, 5, b"lako"])
 def test_what_is_no_list_of_lines_is_refused(translator: Translator, lines: Any) -> None:
-    with pytest.raises(DataError, match="translate takes a list of lines, each a str; got "):
+    with pytest.raises(DataError, match=r"a list of lines, .*; got "):
         translator.translate(lines, source="en", target="fr")
 
 

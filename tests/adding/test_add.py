@@ -142,7 +142,7 @@ def test_a_damaged_checkpoint_is_named_with_the_way_to_go_on(options: AddOptions
     assert again.pack is not None and first.pack is not None and again.pack.fingerprint == first.pack.fingerprint
     damage(checkpoints[0] / "state.json")
     damage(checkpoints[1] / "state.json")
-    with pytest.raises(CheckpointError, match=r"from a copy, or use another folder \(--run FOLDER\), or --fresh"):
+    with pytest.raises(CheckpointError, match=r"--run FOLDER.*--fresh"):
         add(options, base, overrides=(*options.overrides, "checkpoint_every=2"))
 
 
@@ -196,7 +196,7 @@ def test_a_run_begun_on_another_base_or_pack_is_refused_with_what_differs(
     state.write_text(json.dumps(document), encoding="utf-8")
     (state.parent / "checksums.json").unlink()
     add(options, base, steps=1)
-    with pytest.raises(ConfigError, match="was begun with other text or another base or pack to continue or recipe than is"):
+    with pytest.raises(ConfigError, match=r"begun with other.*text.*base.*pack.*recipe"):
         add(options, another, steps=1)
 
 
@@ -205,7 +205,7 @@ def test_a_run_that_continued_another_pack_says_so(options: AddOptions, base: Ba
     packs = [add(options, base, run=tmp_path / name, steps=1, seed=seed) for name, seed in (("one", 1), ("two", 2))]
     continued = replace(options, merges=None, run=tmp_path / "run-2", steps=1)
     add(continued, base, parent=packs[0].path)
-    with pytest.raises(ConfigError, match=r"begun with another pack to continue \([0-9a-f]{16}, not [0-9a-f]{16}\)\. Give"):
+    with pytest.raises(ConfigError, match=r"another pack.*[0-9a-f]{16}, not [0-9a-f]{16}"):
         add(continued, base, parent=packs[1].path)
 
 
@@ -241,7 +241,7 @@ def test_a_pack_of_another_run_is_never_replaced(options: AddOptions, base: Base
     place = tmp_path / "packs" / name
     received = add(options, base, run=tmp_path / "theirs", output=place, seed=2, steps=1)
     for changes in ({"dry_run": True}, {}, {"fresh": True}):
-        with pytest.raises(GraftError, match=r"another pack, el \(source\): embed \+ .* another place \(-o\), or delete"):
+        with pytest.raises(GraftError, match=r"el \(source\): embed \+ .*-o"):
             add(options, base, output=place, **changes)
         assert not options.run.exists()
     assert received.pack is not None
@@ -475,7 +475,7 @@ def test_a_request_that_cannot_be_met_leaves_the_run_that_it_would_replace(
 ) -> None:
     text = tuple(f"{name}={phrases / f'train.{name}.txt'}" for name in ("el", "en"))
     add(phrased, able, train=text, augment="none")
-    with pytest.raises(GraftError, match="no lines with text both in el and in"):
+    with pytest.raises(GraftError, match=r"no lines.* el and "):
         add(phrased, able, train=text, augment="20", fresh=True)
     assert (phrased.run / "pack").is_dir()
 
@@ -581,7 +581,7 @@ def test_the_steps_of_a_dry_run_are_those_of_the_text_with_what_would_be_added(
 def test_a_dry_run_says_what_more_text_would_fail_on(options: AddOptions, base: Base, graft_base) -> None:
     teacher = graft_base(languages=("en", "fr"))
     for dry_run in (True, False):
-        with pytest.raises(GraftError, match=r"cannot write 'ru'.*Take another --teacher, leave it out, or .*--augment none\."):
+        with pytest.raises(GraftError, match=r"'ru'.*--teacher.*--augment none"):
             add(options, base, augment="20-bt", teacher=teacher, dry_run=dry_run)
 
 
@@ -592,7 +592,7 @@ def test_augmentation_that_makes_no_sense_is_said_before_any_text_is_read(option
         add(options, base, teacher=options.base, augment="none")
     with pytest.raises(ConfigError, match="--teacher"):
         add(options, base, teacher=options.base, recipe="embed")
-    with pytest.raises(ConfigError, match=r"trained with en, fr, ru\. Name one with --with, or train without: --augment none"):
+    with pytest.raises(ConfigError, match=r"en, fr, ru\b.*--with.*--augment none"):
         add(options, base, augment="20-bt", partners=("all",))
 
 

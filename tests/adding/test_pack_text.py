@@ -110,11 +110,9 @@ def test_relative_paths_and_files_of_different_folders_do(
 def test_a_file_whose_language_cannot_be_told_asks_for_it(tmp_path: Path, open_corpus: Open) -> None:
     path = tmp_path / "corpus.txt"
     path.write_text("text\n")
-    with pytest.raises(
-        DataError, match=r"does not tell its language; write LANG=.*corpus\.txt, where LANG is one of de, el, en"
-    ):
+    with pytest.raises(DataError, match=r"LANG=.*corpus\.txt.*de, el, en"):
         open_corpus(str(path))
-    with pytest.raises(LanguageError, match=r"'frx' is neither to be added nor .*; did you mean 'fr'\?"):
+    with pytest.raises(LanguageError, match=r"'frx'.*'fr'\?"):
         open_corpus(f"frx={path}")
 
 
@@ -122,17 +120,17 @@ def test_what_is_not_there_or_there_twice_is_an_error(tmp_path: Path, open_corpu
     folder = write(tmp_path / "data", pair())
     with pytest.raises(DataError, match=r"there is no file .*missing\.el"):
         open_corpus(f"el={tmp_path}/missing.el", f"en={folder}/train.en.txt")
-    with pytest.raises(DataError, match=r"there is no file .*Expected a folder, or LANG=FILE"):
+    with pytest.raises(DataError, match=r"no file .*LANG=FILE"):
         open_corpus(str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match="el has two files"):
         open_corpus(f"{folder}/train.el.txt", f"el={folder}/train.en.txt")
-    with pytest.raises(DataError, match="text in el, where a new language and a partner are needed"):
+    with pytest.raises(DataError, match=r"in el, .*partner"):
         open_corpus(folder, f"el={folder}/train.el.txt")
     with pytest.raises(DataError, match="no train text was given"):
         open_corpus()
     with pytest.raises(LanguageError, match="no train file is in el"):
         open_corpus(f"{folder}/train.en.txt")
-    with pytest.raises(LanguageError, match=r"no train text for language 'kab'.*Languages there: el, en"):
+    with pytest.raises(LanguageError, match=r"train.*'kab'.*: el, en"):
         open_corpus(folder, new=["kab"])
 
 
@@ -145,7 +143,7 @@ def test_unequal_lengths_are_an_error_in_any_language_that_is_written(tmp_path: 
 
 def test_lines_without_text_on_both_sides_are_no_pairs(tmp_path: Path, open_corpus: Open) -> None:
     gaps = {"el": ["", "one"] * 50, "en": ["one", " "] * 50}
-    with pytest.raises(DataError, match="no train line has text both in el and in en"):
+    with pytest.raises(DataError, match=r"train .* el and in en"):
         open_corpus(write(tmp_path / "data", gaps))
 
 
@@ -202,19 +200,19 @@ def test_partners_that_cannot_be_chosen(
 def test_a_partner_without_any_pair_is_an_error_where_it_was_asked_for(tmp_path: Path, open_corpus: Open) -> None:
     folder = write(tmp_path / "data", {**pair(), "fr": [""] * 200})
     assert open_corpus(folder, partners=["all"]).partners == ("en",)
-    with pytest.raises(DataError, match=r"text both in fr and in el .*; leave fr out of --with"):
+    with pytest.raises(DataError, match=r" fr and in el .* fr .*--with"):
         open_corpus(folder, partners=["en", "fr"])
 
 
 def test_text_of_digits_alone_is_called_that(tmp_path: Path, open_corpus: Open) -> None:
     digits = [f"{number} {number * 7}" for number in range(200)]
     folder = write(tmp_path / "data", {"el": digits, "en": sentences("en")})
-    with pytest.raises(DataError, match=r"both in el and in en are of digits alone .*data"):
+    with pytest.raises(DataError, match=r" el and in en .*digits .*data"):
         open_corpus(folder)
     words = [*sentences("el")[:100], *digits[:100]]  # with French only where there are digits
     folder = write(tmp_path / "data", {"el": words, "en": sentences("en"), "fr": [""] * 100 + sentences("fr")[:100]})
     assert open_corpus(folder).partners == ("en",)
-    with pytest.raises(DataError, match=r"both in fr and in el are of digits alone"):
+    with pytest.raises(DataError, match=r" fr and in el .*digits"):
         open_corpus(folder, partners=["en", "fr"])
 
 
@@ -265,7 +263,7 @@ def test_a_valid_split_that_is_given_goes_first(tmp_path: Path, open_corpus: Ope
 
 def test_a_valid_split_that_is_given_has_to_be_usable(tmp_path: Path, open_corpus: Open) -> None:
     folder = write(tmp_path / "data", pair())
-    with pytest.raises(DataError, match="no valid line has text both in el and in en"):
+    with pytest.raises(DataError, match=r"valid .* el and in en"):
         open_corpus(folder, valid=[write(tmp_path / "other", {"el": ["ένα"], "de": ["eins"]}, "valid")])
     with pytest.raises(LanguageError, match="no valid text for language 'el'"):
         open_corpus(folder, valid=[write(tmp_path / "third", {"en": ["one"]}, "valid")])
@@ -308,7 +306,7 @@ def test_how_many_lines_are_held_out(tmp_path: Path, open_corpus: Open, lines: i
 
 @pytest.mark.parametrize("texts", [pair(19), {"el": ["το ίδιο"] * 500, "en": ["the same"] * 500}])
 def test_too_little_text_is_an_error(tmp_path: Path, open_corpus: Open, texts: Texts) -> None:
-    with pytest.raises(DataError, match=r"too little text in el .* at least 20 are needed. Give a valid split \(--valid\)"):
+    with pytest.raises(DataError, match=r" el .*\b20\b.*--valid"):
         open_corpus(write(tmp_path / "data", texts))
     with pytest.raises(ConfigError, match="at least 1 line"):
         open_corpus(write(tmp_path / "data", pair()), held_out_lines=0)
@@ -387,6 +385,6 @@ def test_text_that_holding_out_would_use_up_is_an_error(tmp_path: Path, open_cor
         "uk": [*["одне"] * 20, *sentences("uk", 19)],
         "en": sentences("en", 39),
     }
-    with pytest.raises(DataError, match=r"too little text: .* no line in el is left to train on"):
+    with pytest.raises(DataError, match=r"too little text: .* el "):
         open_corpus(write(tmp_path / "data", texts), new=["el", "uk"])
     assert not (tmp_path / "run" / "data").exists()

@@ -126,7 +126,7 @@ def test_reports_of_other_lines_are_refused(assessed, reports: tuple[Path, Path]
 def test_different_kinds_of_bleu_are_refused_unless_one_is_chosen(assessed, reports: tuple[Path, Path], tmp_path: Path) -> None:
     assessed(reports[1], corpus=tmp_path / "corpus", lines=None, tokenize="char")
     both = open_both(reports)
-    with pytest.raises(DataError, match=r"different kinds of BLEU in en-xa: .*tok:13a.* against .*tok:char.*--tokenize"):
+    with pytest.raises(DataError, match=r"en-xa: .*tok:13a.*tok:char.*--tokenize"):
         compare_reports(*both, resampling=FEW)
     chosen = compare_reports(*both, resampling=FEW, tokenize="char")
     assert "tok:char" in chosen.signatures["bleu"][0]
@@ -141,14 +141,14 @@ def test_what_is_no_report_is_said(reports: tuple[Path, Path], tmp_path: Path) -
     with pytest.raises(GraftError, match="no report that can be compared"):
         Report.open(tmp_path)
     (reports[1] / "test.en-xa.txt").write_text("one line\n", encoding="utf-8")
-    with pytest.raises(DataError, match="has 1 lines where the report says 19"):
+    with pytest.raises(DataError, match=r"\b1 lines.*\b19\b"):
         compare_reports(*open_both(reports), resampling=FEW)
 
 
 def test_no_direction_in_common_is_said(assessed, tmp_path: Path) -> None:
     assessed(tmp_path / "one", "en-xa")
     assessed(tmp_path / "other", "xa-en")
-    with pytest.raises(DataError, match=r"no direction in common: .* has en-xa; .* has xa-en"):
+    with pytest.raises(DataError, match=r"no direction.*en-xa.*xa-en"):
         compare_reports(Report.open(tmp_path / "one"), Report.open(tmp_path / "other"), resampling=FEW)
 
 

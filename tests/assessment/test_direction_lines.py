@@ -60,8 +60,8 @@ def test_lines_that_are_all_too_long_are_not_said_to_be_missing(translator: Tran
         (tmp_path / f"test.{language}.txt").write_text(f"{line}\n" * 3, encoding="utf-8")
     corpus, directions = Corpus.open(tmp_path, "test"), [Direction("el", "en"), Direction("en", "el"), Direction("el", "fr")]
     assert with_sentences(corpus, [*directions, Direction("el", "ru")]) == [Direction("en", "el")]
-    with pytest.raises(DataError, match=r"has no line of el-en whose el text is at most 512 characters long; split the lines"):
+    with pytest.raises(DataError, match=r"no line of el-en .*\b512\b"):
         direction_lines(corpus, directions[:1], pairs=2)
-    with pytest.raises(DataError, match=r"has no line with text on both sides of el-fr\."):
+    with pytest.raises(DataError, match=r"no line .*el-fr\."):
         direction_lines(corpus, directions[2:], pairs=2)
     assert len(direction_lines(corpus, directions[:1])[0].sources) == 3  # where all lines are asked for, these are too

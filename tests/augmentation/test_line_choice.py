@@ -160,14 +160,14 @@ def test_languages_without_lines_are_noted_or_refused(plan: Make) -> None:
     made = plan("multi-aligned", fr=empty)
     assert made.languages == ("de",)
     assert "nothing for fr" in made.notes[0] and "1k-bt" in made.notes[0]
-    with pytest.raises(LanguageError, match="no lines with text both in el and in fr"):
+    with pytest.raises(LanguageError, match=r"no lines .* el and in fr"):
         plan("10", fr=empty, named=True)
     with pytest.raises(LanguageError, match="translates as many lines as it has; to translate a number of them"):
         plan("multi-aligned-bt", fr=empty, languages=("fr",))
 
 
 def test_texts_that_do_not_fit_are_refused(plan: Make) -> None:
-    with pytest.raises(DataError, match=r"no line of .* has text both in el and in en"):
+    with pytest.raises(DataError, match=r"no line .* el and in en"):
         plan("10-bt", en=[""] * LINES)
     with pytest.raises(DataError, match="different numbers of lines"):
         plan("10", fr=["a"], languages=("fr",))

@@ -20,7 +20,7 @@ def test_lists_with_commas_may_have_blanks_and_gaps() -> None:
     assert items() == items("") == items(" , ") == []
     assert numbers("3, 2,2", "--tables") == [3, 2, 2]
     for text in ("2,b", "-1", "1.5", "²"):
-        with pytest.raises(ConfigError, match=rf"--tables '{text}': '.*' is no number; write numbers with commas, such as 2,3"):
+        with pytest.raises(ConfigError, match=rf"--tables '{text}': '.*'.*2,3"):
             numbers(text, "--tables")
 
 
@@ -40,7 +40,7 @@ def test_beside_packs_with_names_one_without_is_called_as_the_translator_calls_i
 
 @pytest.mark.parametrize("packs", ["x={uk},{el},{other}", "el-source={other},{el}", "{el},el-source={other}"])
 def test_two_packs_of_one_name_are_an_error_that_says_which(grafted, packs: str) -> None:
-    with pytest.raises(ConfigError, match=r"is the second pack with the name 'el-source'; write NAME=PATH, each name once"):
+    with pytest.raises(ConfigError, match=r"'el-source'.*NAME=PATH"):
         parse_packs([packs.format(**grafted._asdict())])
 
 

@@ -240,7 +240,7 @@ def test_the_longest_line_is_one_of_a_pair(random_corpus: RandomCorpus) -> None:
 def test_directions_without_a_line_are_left_out_and_none_at_all_is_an_error(random_corpus: RandomCorpus) -> None:
     corpus = random_corpus(100, missing={"de": 1.0})
     assert all("de" not in direction for direction in sampler_of(corpus).directions)
-    with pytest.raises(DataError, match=r"no line pair of de-en in the split 'train'"):
+    with pytest.raises(DataError, match=r"de-en .*'train'"):
         sampler_of(corpus, "de-en")
     with pytest.raises(DataError, match=r"at most 0 tokens; .*raise max_length"):
         sampler_of(corpus, max_length=0)

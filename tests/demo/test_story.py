@@ -197,7 +197,7 @@ def test_a_base_that_is_not_the_demos_stays(tmp_path: Path, corpus: Path, graft_
     shutil.copytree(graft_base(), tmp_path / "mine" / "base")
     before = {path.name: path.read_bytes() for path in (tmp_path / "mine" / "base").iterdir()}
     for from_scratch in (False, True):
-        with pytest.raises(GraftError, match=r"mine/base holds another base than the demo's \(en, fr, ru\), .*--folder"):
+        with pytest.raises(GraftError, match=r"mine/base .*en, fr, ru.*--folder"):
             run_demo(small(tmp_path / "mine", corpus, from_scratch=from_scratch))
     assert {path.name: path.read_bytes() for path in (tmp_path / "mine" / "base").iterdir()} == before
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["base"]

@@ -93,7 +93,7 @@ def test_a_tokeniser_that_cannot_work_here_says_why(monkeypatch: pytest.MonkeyPa
 
     unavailable.TOKENIZERS = ["13a", "ko-mecab"]  # type: ignore[attr-defined]
     monkeypatch.setattr(metrics, "BLEU", unavailable)
-    with pytest.raises(GraftError, match="'ko-mecab' cannot be used here: requires extra dependencies"):
+    with pytest.raises(GraftError, match=r"'ko-mecab' .*requires extra dependencies"):
         score_bleu(HYPOTHESES, REFERENCES, tokenize="ko-mecab")
 
 

@@ -377,5 +377,5 @@ def test_re_training_takes_its_vocabulary_from_its_base() -> None:
         load_profile("docs", ["retrain.subwords.merges=777"])
     with pytest.raises(ConfigError, match="model"):
         load_profile("docs", ["substitute.model.size=big"])
-    with pytest.raises(ConfigError, match=r"changes\.5: re-training makes its vocabulary as its base's was made"):
+    with pytest.raises(ConfigError, match=r"changes\.5: .*vocabulary"):
         retrain_mapping(load_profile("docs", ["changes={'5': [subwords.merges=777]}"]), job, places)

@@ -505,15 +505,15 @@ def test_a_report_replaces_no_result_files_but_its_own(job, tmp_path: Path) -> N
 
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     (folder / "results" / "model-12-None-el-seed1.json").rename(tmp_path / "aside.json")
-    with pytest.raises(ConfigError, match=r"would not be in the report: model-12-None-el-seed1\.json\. Copy them to "):
+    with pytest.raises(ConfigError, match=r": model-12-None-el-seed1\.json\b"):
         write_report(folder, out, tables=[2], figures=[])
     (tmp_path / "aside.json").rename(folder / "results" / "model-12-None-el-seed1.json")
     for number in (7, 12):
         job(number, {"el-en": 50.0}, profile="demo")
-    with pytest.raises(ConfigError, match="has results of docs, and these are of demo"):
+    with pytest.raises(ConfigError, match=r"results of docs.*demo"):
         write_report(folder, out, tables=[2], figures=[])
     (out / "comparisons.json").rename(tmp_path / "aside.json")
-    with pytest.raises(ConfigError, match="was not made by a report, and its files would be replaced"):
+    with pytest.raises(ConfigError, match="not made by a report"):
         write_report(folder, out, tables=[2], figures=[])
     (tmp_path / "aside.json").rename(out / "comparisons.json")
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
@@ -582,7 +582,7 @@ def test_what_cannot_be_reported_is_said(job, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no results"):
         select_results(tmp_path / "empty")
     folder = job(7, {"el-en": 57.0})
-    with pytest.raises(ConfigError, match="no results of profile 'ted'; it has those of docs"):
+    with pytest.raises(ConfigError, match=r"'ted'.*docs"):
         select_results(folder, "ted")
     with pytest.raises(ConfigError, match="those that do are 1, 2"):
         write_report(folder, tmp_path / "out", tables=[8])

@@ -51,7 +51,7 @@ def test_nothing_is_out_of_all_proportion(field: str, value: float) -> None:
 
 @pytest.mark.parametrize(("dim", "heads"), [(30, 4), (9, 3)])
 def test_heads_divide_an_even_dimension(dim: int, heads: int) -> None:
-    with pytest.raises(ConfigError, match=f"model_dim {dim} must be even and a multiple of heads {heads}"):
+    with pytest.raises(ConfigError, match=f"model_dim {dim} .*heads {heads}"):
         ModelConfig(model_dim=dim, heads=heads)
 
 

@@ -337,7 +337,7 @@ def test_what_is_no_pack_is_refused(tmp_path: Path, graft_base: Callable[..., Pa
 
 def test_a_pack_of_another_base_is_refused_when_it_is_used(stored: Path, graft_base: Callable[..., Path]) -> None:
     loaded, other = load_pack(stored), Base.load(graft_base("post"))
-    with pytest.raises(CheckpointError, match=r"was made for the base .* Use the base it was made for"):
+    with pytest.raises(CheckpointError, match=r"made for the base "):
         compose(other, target=loaded)
 
 
@@ -445,7 +445,7 @@ def test_only_a_pack_that_is_kept_elsewhere_may_be_replaced_unasked(
     place, own = tmp_path / name, tmp_path / "run" / "pack"
     check_unclaimed(place, [own])  # nothing is there
     save_pack(load_pack(folder), place, base.model.config)
-    with pytest.raises(GraftError, match=r"is there already: another pack, el \(target\): embed .*or delete it first"):
+    with pytest.raises(GraftError, match=r"is there already: .*el \(target\): embed "):
         check_unclaimed(place, [own])
     shutil.copytree(folder, own)
     check_unclaimed(place, [own])

@@ -122,7 +122,7 @@ def test_copies_are_copies_of_the_reference() -> None:
     assert dropped(lines, only("copies"), ("fr", "it", "en")) == {}
     config = CleaningConfig(reference="it").with_rules(["copies"])
     assert dropped(lines, config, ("fr", "it", "en")) == {"copies": {"fr": 1}}
-    with pytest.raises(LanguageError, match=r"'ti' is not in a test. Languages there: fr, it, en"):
+    with pytest.raises(LanguageError, match=r"'ti' is not in a test\b.*fr, it, en"):
         clean(source(*lines, languages=("fr", "it", "en")), CleaningConfig(reference="ti"))
 
 
@@ -306,7 +306,7 @@ def test_rules_are_chosen_by_name_and_limits_are_checked() -> None:
     assert only("whitespace") == only("whitespace").with_rules(["whitespace"])
     everything_but = CleaningConfig().with_rules(["-copies", "-normalisation"])
     assert not everything_but.copies and everything_but.normalisation == "none" and everything_but.duplicates
-    with pytest.raises(ConfigError, match="there is no rule 'copy'; did you mean 'copies'"):
+    with pytest.raises(ConfigError, match=r"'copy'.*'copies'"):
         only("copy")
     with pytest.raises(ConfigError, match="not both"):
         only("copies", "-empty")
@@ -342,7 +342,7 @@ def test_raw_text_is_read_whatever_bytes_it_has(tmp_path: Path) -> None:
 def test_raw_text_that_is_not_aligned_cut_or_utf_16_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "train.en.txt").write_text("one\ntwo\n", encoding="utf-8")
     (tmp_path / "train.fr.txt").write_text("un\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"different numbers of lines \(train.en.txt: 2, train.fr.txt: 1\)"):
+    with pytest.raises(DataError, match=r"train\.en\.txt: 2, train\.fr\.txt: 1\b"):
         list(raw_source(Corpus.open(tmp_path, "train")))
     (tmp_path / "train.fr.txt").write_text("un\ndeux\n", encoding="utf-16")
     with pytest.raises(DataError, match="UTF-16"):

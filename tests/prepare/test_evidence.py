@@ -109,7 +109,7 @@ def test_candidates_and_margin_can_be_chosen() -> None:
     wide = LanguageFilter.make(["en", "ca"], sample=texts, margin=1_000.0)
     assert wide.other_language("Le chien paresseux regarde passer le renard", "ca") == ""
     assert "margin 1000.0" in wide.notes["ca"]
-    with pytest.raises(LanguageError, match="'tlh': the language detector does not know it"):
+    with pytest.raises(LanguageError, match=r"'tlh': .*detector"):
         LanguageFilter.make(["en", "ca"], sample=texts, candidates=["tlh"])
 
 

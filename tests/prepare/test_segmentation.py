@@ -78,7 +78,7 @@ def test_a_source_is_changed_in_its_chinese_alone_and_can_be_read_twice() -> Non
 
 def test_what_cannot_be_segmented_is_refused() -> None:
     source = Source("a corpus", ("en", "fr"), lambda: iter([("a", "b")]))
-    with pytest.raises(LanguageError, match="no Chinese to segment; it has en, fr"):
+    with pytest.raises(LanguageError, match=r"no Chinese.* en, fr"):
         segmented(source)
     with pytest.raises(LanguageError, match="no language 'zh'"):
         segmented(source, ["zh"])

@@ -217,7 +217,7 @@ def test_a_corpus_without_english_or_without_pairs() -> None:
     assert cells(counted)["de"] == ("1", "1")
     assert document(counted)["pivot"] is None
     lonely = count_lines(source_of([("a", ""), ("", "b")], ("de", "fr")))
-    with pytest.raises(DataError, match="no line with text on both sides of any direction"):
+    with pytest.raises(DataError, match=r"no line .*direction"):
         sampling(lonely, "multi-parallel", temperature=5)
 
 

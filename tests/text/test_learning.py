@@ -131,7 +131,7 @@ def test_a_number_of_pieces_holds_whatever_the_alphabet_is(byte_fallback: bool) 
         model = train_subwords({"en": [f"the fox jumps {extra}"] * 10}, merges=1, pieces=280, byte_fallback=True)
         assert len(model.pieces) == 280
     plain = {"en": ["the fox jumps"] * 10}
-    with pytest.raises(ConfigError, match="5 pieces were asked for, but the text's single characters alone"):
+    with pytest.raises(ConfigError, match=r"5 pieces .*single characters"):
         train_subwords(plain, merges=1, pieces=5, byte_fallback=byte_fallback)
 
 

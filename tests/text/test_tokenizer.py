@@ -58,7 +58,7 @@ def test_prefixes_by_placement(with_bytes: Subwords) -> None:
 @pytest.mark.parametrize("placement", ["source", "decoder"])
 def test_unknown_target_languages_are_refused_in_both_places(with_bytes: Subwords, placement: str) -> None:
     tokenizer = Tokenizer(with_bytes, ["en", "fr"], placement)  # type: ignore[arg-type]
-    with pytest.raises(LanguageError, match="'kab' is not known here; known: en, fr"):
+    with pytest.raises(LanguageError, match=r"'kab' .*: en, fr"):
         tokenizer.decoder_prefix("kab")
     with pytest.raises(LanguageError):
         tokenizer.source_prefix("kab", "kab")

@@ -38,7 +38,7 @@ def test_unknown_language_is_named_with_the_known_ones() -> None:
     with pytest.raises(LanguageError) as error:
         vocabulary.code("pt-br")
     assert str(error.value) == "language 'pt-br' is not known here; known: de, en, pt_br; did you mean 'pt_br'?"
-    with pytest.raises(LanguageError, match=r"'kab' is not known here; known: de, en, pt_br$"):
+    with pytest.raises(LanguageError, match=r"'kab' .*: de, en, pt_br$"):
         vocabulary.code("kab")
 
 

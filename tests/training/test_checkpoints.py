@@ -217,7 +217,7 @@ def test_other_text_is_refused(stopped_copy: Path, short_config, train, toy_corp
 
 
 def test_who_starts_a_run_says_what_its_way_out_is_called(stopped_copy: Path, short_config, train) -> None:
-    with pytest.raises(ConfigError, match=r"or use another run folder \(run=…\), or --fresh to start over\.$"):
+    with pytest.raises(ConfigError, match=r"run=….*--fresh"):
         train(short_config(stopped_copy, "seed=2"))
     with pytest.raises(ConfigError, match=r"\(its config\.yaml\), or delete it\.$") as caught, way_out("delete it"):
         train(short_config(stopped_copy, "seed=2"))
@@ -248,7 +248,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_the_run_goes_on_from_it(
     size = (latest / "model.safetensors").stat().st_size
     before = listing(latest)
     limit = size // 2 if full_at == "model" else size + 1000
-    with largest_file(limit), pytest.raises(GraftError, match=r"could not write \S+.*[Ff]ile too large.*free some space"):
+    with largest_file(limit), pytest.raises(GraftError, match=r"could not write \S+.*[Ff]ile too large"):
         train(short_config(stopped_copy, "validation.translate=true"))
     assert listing(latest) == before
     assert not list((stopped_copy / "checkpoints").glob(".*"))
@@ -370,7 +370,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path, small) -> None
         with pytest.raises(CheckpointError, match="does not fit this model"):
             checkpoints.load_parameters(path, other)
     other = {"bias": torch.nn.Parameter(torch.zeros(4))}
-    with pytest.raises(CheckpointError, match="does not fit this model, which has no weight"):
+    with pytest.raises(CheckpointError, match="which has no weight"):
         checkpoints.load_optimizer(path, other, torch.optim.Adam(other.values()))
 
 

@@ -333,7 +333,7 @@ def test_a_continued_run_starts_from_its_parent_and_resumes_exactly(
 def test_a_parent_that_is_something_else_is_refused(
     base: Base, parent: Path, train_graft: Train, tmp_path: Path, arguments: Any, options: Any, words: str
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"cannot be continued here: it has {words.replace('+', '[+]')}"):
+    with pytest.raises(ConfigError, match=rf"cannot be continued .*{words.replace('+', '[+]')}"):
         train_graft(tmp_path / "run", base, *arguments, parent=parent, **options)
 
 
@@ -341,7 +341,7 @@ def test_a_parent_of_another_base_is_refused(
     parent: Path, graft_base: Callable[..., Path], train_graft: Train, tmp_path: Path
 ) -> None:
     other = Base.load(graft_base("post"))
-    with pytest.raises(ConfigError, match=rf"cannot be continued here: it has base .* not {other.fingerprint[:16]}"):
+    with pytest.raises(ConfigError, match=rf"cannot be continued .*base .* not {other.fingerprint[:16]}"):
         train_graft(tmp_path / "run", other, "target", parent=parent)
     with pytest.raises(GraftError, match="there is no pack"):
         train_graft(tmp_path / "run", other, "target", parent=tmp_path / "nowhere")
@@ -405,7 +405,7 @@ def test_directions_are_new_languages_with_partners(graft_config: Callable[..., 
     assert found("target") == ["en-el", "fr-el", "en-uk", "fr-uk"]
     assert found("target", "en-el", "fr-uk") == ["en-el", "fr-uk"]
     for side, direction in (("source", "en-el"), ("target", "uk-en"), ("source", "en-fr"), ("source", "el-uk")):
-        with pytest.raises(LanguageError, match=rf"{direction} cannot train this pack, whose {side} side is el or uk"):
+        with pytest.raises(LanguageError, match=rf"{direction} .*{side} side .*el or uk"):
             found(side, direction)
     with pytest.raises(LanguageError, match="'ru' is not a language here"):
         found("source", "el-ru")
@@ -467,7 +467,7 @@ def test_a_base_held_in_bf16_asks_for_bf16_and_a_gpu(
     graft_base: Callable[..., Path], train_graft: Train, tmp_path: Path
 ) -> None:
     half = Base.load(graft_base(), dtype="bf16")
-    with pytest.raises(ConfigError, match="held in bf16: train with precision=bf16, or load the base in fp32"):
+    with pytest.raises(ConfigError, match=r"bf16: .*precision=bf16"):
         train_graft(tmp_path / "run", half)
     with pytest.raises(ConfigError, match="on a CPU load it in fp32"):
         train_graft(tmp_path / "run", half, precision="bf16")

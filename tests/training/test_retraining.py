@@ -456,7 +456,7 @@ def test_a_base_stored_in_half_precision_is_trained_in_full(tmp_path: Path, conf
         (["base=nowhere"], "no base folder nowhere"),
         (["data.corpus=nowhere"], "no corpus folder nowhere"),
         (["validation.split=vaild"], "no files of the split 'vaild'"),
-        (["sharded=true"], "sharded=true is for training a base or a pack"),
+        (["sharded=true"], "sharded=true .*a base or a pack"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, config, overrides: list[str], words: str) -> None:
@@ -468,7 +468,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, config, overrides: list
 
 def test_a_sharded_re_training_is_refused_before_anything_is_read(tmp_path: Path, config) -> None:
     chosen = replace(config(tmp_path / "run", "validation.lines=0"), sharded=True)
-    with pytest.raises(GraftError, match="sharded=true is for training a base or a pack"):
+    with pytest.raises(GraftError, match=r"sharded=true .*a base or a pack"):
         check(chosen, {})
 
 

@@ -165,7 +165,7 @@ def test_with_a_few_lines_everywhere_there_is_nothing_to_scope(
     assert not (tmp_path / "run").exists()
     config = graft_config(tmp_path / "run", "source", CASES["source"][1], partners=("en", "fr"), few=("fr",))
     few_alone = replace(config, stages=(replace(config.stages[0], directions=("el-fr",)),))
-    with pytest.raises(ConfigError, match=r"the directions of the last stage \(el-fr\) are of languages in data\.few"):
+    with pytest.raises(ConfigError, match=r"last stage \(el-fr\) .*data\.few"):
         with_scoped_stage(few_alone)
 
 

@@ -92,7 +92,7 @@ def test_what_makes_no_sense_is_said(
     with pytest.raises(ConfigError, match=r"there is one; start several with `torchrun"):
         train_pack_alone(tmp_path / "run", sharded=True)
     for option in ("compile=true", "stages.1.packed=true"):
-        with pytest.raises(ConfigError, match="sharded=true works without compile and without packed batches"):
+        with pytest.raises(ConfigError, match=r"sharded=true .*compile .*packed"):
             train_alone(tmp_path / "run", "sharded=true", option)
     for option in ("validation.translate=true", "validation.metric=chrf"):
         with pytest.raises(ConfigError, match="sharded=true validates by the loss alone"):

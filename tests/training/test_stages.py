@@ -200,7 +200,7 @@ def test_a_run_that_another_process_holds_is_neither_joined_nor_moved_aside(stop
 
 
 def test_mistakes_in_a_later_stage_are_found_before_the_first_begins(tmp_path: Path, one_stage) -> None:
-    with pytest.raises(ConfigError, match=r"unknown model size 'bas'; did you mean 'base'"):
+    with pytest.raises(ConfigError, match=r"'bas'.*'base'"):
         one_stage(tmp_path / "run", "model.size=bas")
     with pytest.raises(ConfigError, match="temperature"):
         one_stage(tmp_path / "run", "stages.0.temperature=-1")

@@ -93,5 +93,5 @@ def test_validation_lines_that_are_all_too_long_are_an_error(tmp_path: Path, one
         text = [" ".join([line] * 10) for line in lines] if path.name.startswith("valid") else lines
         (corpus / path.name).write_text("\n".join(text) + "\n", encoding="utf-8")
     config = one_stage(tmp_path / "run", f"data.corpus={corpus}", "data.max_length=30")
-    with pytest.raises(DataError, match="every validation line of en-xa has more than"):
+    with pytest.raises(DataError, match=r"every .*line of en-xa .*more than"):
         train(config)

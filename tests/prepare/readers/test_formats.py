@@ -45,7 +45,7 @@ def test_ted_cells_are_unescaped_and_null_is_missing(write, stored, lines_of) ->
 def test_ted_languages_can_be_chosen_and_renamed(write, stored, lines_of) -> None:
     files = stored(write("all_talks_train.tsv", TED))
     assert lines_of(read_ted(files, parse_languages("fr,br=pt_br")))["train"] == [("c'est", ""), ("x y", "")]
-    with pytest.raises(LanguageError, match=r"all_talks_train.tsv has no language 'pt-bt'; did you mean 'pt-br'"):
+    with pytest.raises(LanguageError, match=r"all_talks_train.tsv .*'pt-bt'.*'pt-br'"):
         read_ted(files, parse_languages("pt-bt"))
 
 
@@ -130,7 +130,7 @@ def test_misaligned_files_are_an_error_with_both_lengths(write, stored) -> None:
     files = stored(write("c.en", "1\n2\n3\n4\n"), write("c.fr", "1\n2\n"))
     lines = iter(read_moses(files)["train"])
     assert [next(lines), next(lines)] == [("1", "1"), ("2", "2")]
-    with pytest.raises(DataError, match=r"c\.en: 4, .*c\.fr: 2\); line 3 is the first without"):
+    with pytest.raises(DataError, match=r"c\.en: 4, .*c\.fr: 2.*line 3\b"):
         next(lines)
 
 
@@ -141,7 +141,7 @@ def test_a_file_alone_has_no_counterpart(write, stored) -> None:
 
 def test_mixed_encodings_name_the_line(write, stored) -> None:
     files = stored(write("c.en", "caf\u00e9\ncafe\n".encode()), write("c.fr", "café\n".encode() + "café\n".encode("latin-1")))
-    with pytest.raises(DataError, match=r"c\.fr, line 2: not valid UTF-8 \(byte 0xe9 at column 4"):
+    with pytest.raises(DataError, match=r"c\.fr, line 2: .*UTF-8.*0xe9.*column 4\b"):
         list(read_moses(files)["train"])
 
 
@@ -198,7 +198,7 @@ def test_a_row_with_more_cells_than_the_header_is_refused_whichever_columns_are_
         for options in ({}, {"columns": {"en": "en"}}, {"columns": {"en": "1"}, "header": True}):
             lines = iter(read_tables(files, **options)["train"])
             assert next(lines)[0] == "a"
-            with pytest.raises(DataError, match=rf"{name}, line 4: 3 columns where the header has 2; .*--delimiter"):
+            with pytest.raises(DataError, match=rf"{name}, line 4: 3 .*\b2\b.*--delimiter"):
                 next(lines)
         rows = [("en", "fr"), ("a", "b"), ("c", "d")]
         assert lines_of(read_tables(files, {"en": "1", "fr": "2"})) == {"train": rows}  # no header says how many there are
@@ -243,7 +243,7 @@ def test_regions_are_folded_where_asked(write, stored, lines_of) -> None:
     files = stored(write("m.tmx", tmx(unit(en_US="a", en_GB="b", pt_BR="c")).replace("UTF-8", "UTF-16").encode("utf-16")))
     assert read_tmx(files)["train"].languages == ("en_gb", "en_us", "pt_br")
     assert lines_of(read_tmx(files, {"en": "en", "pt": "pt"}, fold_regions=True)) == {"train": [("a", "c")]}
-    with pytest.raises(LanguageError, match=r"no text in 'en'; .*there: en_gb, en_us, pt_br.*--fold-regions"):
+    with pytest.raises(LanguageError, match=r"'en'.*: en_gb, en_us, pt_br.*--fold-regions"):
         list(read_tmx(files, {"en": "en"})["train"])
 
 
@@ -609,10 +609,10 @@ def test_a_download_that_fails_leaves_nothing_to_be_read_later(
 
     with monkeypatch.context() as patch:
         patch.setattr(opus, "get_files", cut_off)
-        with pytest.raises(GraftError, match=r"could not get 'Books' from opus: gone\. Check the network"):
+        with pytest.raises(GraftError, match=r"'Books' from opus: gone\b"):
             read_named(named, tmp_path)
         patch.setattr(opus, "get_files", lambda self: None)
-        with pytest.raises(DataError, match="gave no text of 'Books' in en-fr; is there a network"):
+        with pytest.raises(DataError, match="no text of 'Books' in en-fr"):
             read_named(named, tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert lines_of(read_named(named, tmp_path)) == {"train": [("Books latest en", "Books latest fr")]}
@@ -631,7 +631,7 @@ def test_a_download_beyond_the_limits_is_kept_for_higher_ones(
 
     monkeypatch.setattr(opus, "get_files", get_files)
     for _ in range(2):
-        with pytest.raises(DataError, match=rf"as in a decompression bomb.* The download stays in {folder}; remove it"):
+        with pytest.raises(DataError, match=rf"bomb.* {folder}"):
             read_named(named, folder.parent, limits=Limits(size=50))
     assert [path.name for path in folder.iterdir()] == ["Books_latest_moses_en-fr.txt.zip"]
     assert lines_of(read_named(named, folder.parent)) == {"train": [("one line", "une ligne")] * 9}
@@ -644,9 +644,7 @@ def test_a_damaged_download_says_how_to_get_another_one(
     page = "Books_latest_moses_en-fr.txt.zip"
     monkeypatch.setattr(opus, "get_files", lambda self: next(iter(self.texts)).with_name(page).write_text("<html>\n"))
     for _ in range(2):
-        with pytest.raises(
-            DataError, match=rf"cannot be read.* The download stays in {tmp_path / 'Books-en-fr-latest'}; remove"
-        ):
+        with pytest.raises(DataError, match=rf"cannot be read.* {tmp_path / 'Books-en-fr-latest'}\b"):
             read_named(Named("opus", "Books", ("en", "fr")), tmp_path)
 
 
@@ -655,7 +653,7 @@ def test_a_download_without_text_goes(opus: type[OpusGet], lines_of, tmp_path: P
     with monkeypatch.context() as patch:
         patch.setattr(opus, "get_files", lambda self: next(iter(self.texts)).with_name("LICENSE").write_text("free\n"))
         for _ in range(2):
-            with pytest.raises(DataError, match="gave no text of 'Books' in en-fr; is there a network"):
+            with pytest.raises(DataError, match="no text of 'Books' in en-fr"):
                 read_named(named, tmp_path)
             assert list(tmp_path.iterdir()) == []
     assert lines_of(read_named(named, tmp_path)) == {"train": [("Books latest en", "Books latest fr")]}
@@ -663,7 +661,7 @@ def test_a_download_without_text_goes(opus: type[OpusGet], lines_of, tmp_path: P
 
 def test_a_folder_of_something_else_is_not_downloaded_into(opus: type[OpusGet], write, tmp_path: Path) -> None:
     write("Books-en-fr-latest/notes.md", "mine\n")
-    with pytest.raises(DataError, match="is there, without the text of 'Books'; remove it"):
+    with pytest.raises(DataError, match="without the text of 'Books'"):
         read_named(Named("opus", "Books", ("en", "fr")), tmp_path)
     assert (tmp_path / "Books-en-fr-latest" / "notes.md").read_text() == "mine\n"
 
