@@ -10,6 +10,7 @@ import pytest
 
 from graftmt.errors import ConfigError
 from graftmt.prepare import language_id
+from graftmt.prepare.detector import detector
 from graftmt.prepare.language_id import EXAMPLES, LanguageCheck, LanguageFilter, detector_code, foreign_lines
 
 GREEK = [f"Η γρήγορη καφέ αλεπού πηδά πάνω από το τεμπέλικο σκυλί αριθμός {number}" for number in range(80)]
@@ -186,3 +187,13 @@ def test_filtering_without_the_detector_is_an_error_that_says_what_to_do(monkeyp
         LanguageFilter.make(["en", "fr"])
     everything = LanguageFilter.make(["zan", "fr"], trusted={"zan": ZAN, "fr": FRENCH * 5})
     assert everything.other_language(FRENCH[0], "zan") == "fr"  # with trusted text for all, nobody asks the detector
+
+
+def test_detectors_of_some_languages_share_the_tables_of_all() -> None:
+    whole, some = detector(), detector(("el", "fr"))
+    assert detector(()) is whole, "75 MB are read once"
+    assert some.tk_nextmove is whole.tk_nextmove and some.nb_ptc.shape[1] < whole.nb_ptc.shape[1]
+    assert set(some.labels) == {"el", "fr"} and {"el", "fr", "pt", "ja"} < set(whole.labels)
+    for line in (GREEK[0], FRENCH[0]):
+        assert some.classify(line)[0] == whole.classify(line)[0]
+    assert some.classify(PORTUGUESE[0])[0] == "fr", "the nearest of those that it has"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -59,18 +60,26 @@ def detector_code(language: str) -> str:
 
 
 @cache
-def detector(languages: tuple[str, ...] = ()) -> Any:
-    """One of our own, read from the wheel in half a second: py3langid's shared one can be changed by others.
-
-    Classifying only reads it, so threads may share it.
-    """
+def _whole_detector() -> Any:
+    """One of our own, read from the wheel in half a second: py3langid's shared one can be changed by others."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    detector = LanguageIdentifier.from_model_file(MODEL_FILE)
-    known = [name for name in languages if name in detector.labels]
+    return LanguageIdentifier.from_model_file(MODEL_FILE)
+
+
+@cache
+def detector(languages: tuple[str, ...] = ()) -> Any:
+    """The detector, choosing among these of its languages or all that it knows.
+
+    Its tables take 75 MB, and all choices share them. Classifying only reads them, so threads may share a detector.
+    """
+    if not languages:
+        return _whole_detector()
+    chosen = copy(_whole_detector())
+    known = [name for name in languages if name in chosen.labels]
     if len(known) > 1:
-        detector.set_languages(known)
-    return detector
+        chosen.set_languages(known)
+    return chosen
 
 
 def language_detector(codes: Iterable[str] = ()) -> Any:
