@@ -180,14 +180,19 @@ def mbart_50(folder: Path) -> Any:
 
 
 def marian(folder: Path, *, codes: Sequence[str] = (), separate: bool = False, kind: str = "unigram") -> Any:
-    """A MarianTokenizer saved in `folder`: a model for each side, the end first, padding last.
+    """A MarianTokenizer saved in `folder`, with models that are learned from the sample."""
+    models = {"source": model_bytes(kind, 2800), "target": model_bytes(kind, 3000, seed=2)}
+    return marian_of_models(folder, models, codes=codes, separate=separate)
+
+
+def marian_of_models(folder: Path, models: dict[str, bytes], *, codes: Sequence[str] = (), separate: bool = False) -> Any:
+    """A MarianTokenizer saved in `folder`: a SentencePiece model for each side, the end first, padding last.
 
     Its vocabulary has a character that no model knows, as one does that was made from text.
     """
     from transformers import MarianTokenizer
 
     folder.mkdir(parents=True, exist_ok=True)
-    models = {"source": model_bytes(kind, 2800), "target": model_bytes(kind, 3000, seed=2)}
     for side, model in models.items():
         (folder / f"{side}.spm").write_bytes(model)
     pieces = {side: pieces_of(model)[3:] for side, model in models.items()}

@@ -15,12 +15,14 @@ import pytest
 from graftmt.errors import ConfigError, DataError
 from graftmt.experiments import definitions
 from graftmt.experiments.definitions import System
+from graftmt.experiments.jobs import Job
 from graftmt.experiments.reporting import write_report
 from graftmt.experiments.reporting.agreement import kendall, paper_agrees
 from graftmt.experiments.reporting.cells import Quantity, Results, paper_figures
 from graftmt.experiments.reporting.content import make_report, trade_offs
 from graftmt.experiments.reporting.latex import escape, latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
+from graftmt.experiments.reporting.result_files import ResultFile
 from graftmt.experiments.reporting.selection import select_results
 from graftmt.experiments.reporting.trade_off import MOST_NAMED, WORDS, named_points, split_by_gap
 
@@ -612,3 +614,17 @@ def test_the_command_writes_prints_and_explains(job, graftmt, tmp_path: Path) ->
     for options, words in ((("--metric", "blue"), "did you mean 'bleu'?"), (("--tables", "two"), "such as 2,3")):
         failed = graftmt(*command, *options)
         assert (failed.code, words in failed.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [({"model": None}, "model"), ({"kind": "song"}, "kind"), ({"languages": "el"}, "languages"), ({"seed": [1]}, "seed")],
+)
+def test_a_result_that_does_not_say_its_job_is_an_error_that_names_the_file(changes: dict[str, Any], named: str) -> None:
+    names = {"kind": "model", "model": 7, "source": None, "target": None, "initial": None, "plus": None, "lines": None}
+    whole = {**names, "languages": ["el"], "seed": 1}
+    assert ResultFile(Path("model-7.json"), whole).trained_job == Job(kind="model", model=7, languages=("el",))
+    with pytest.raises(DataError, match=rf"model-7\.json.*{named}"):
+        ResultFile(Path("model-7.json"), {**whole, **changes}).trained_job  # noqa: B018
+    with pytest.raises(DataError, match=rf"model-7\.json.*{named}"):
+        ResultFile(Path("model-7.json"), {name: value for name, value in whole.items() if name != named}).trained_job  # noqa: B018

@@ -94,7 +94,13 @@ def json_text(document: Any, indent: int | None = None) -> str:
 
 
 def tell(*lines: object) -> None:
-    """Lines of the result, on standard output: as they are for a file or a pipe, safe to look at on a terminal."""
+    """Sentences about the result, on standard output, without what would command a terminal."""
+    for line in lines:
+        print(printable(line))
+
+
+def hand_over(*lines: object) -> None:
+    """Paths, translations and YAML, for other programs: as they are in a file or a pipe, safe to look at on a terminal."""
     for line in lines:
         print(printable(line) if sys.stdout.isatty() else line)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, json_text, numbers, plain, tell
+from graftmt.cli.common import AsJson, hand_over, json_text, numbers, plain
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def report(
         return
     if agreement:
         _show_agreement(made)
-    tell(*written)
+    hand_over(*written)
 
 
 def _write(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, finite, json_text, tell
+from graftmt.cli.common import AsJson, Quiet, finite, hand_over, json_text
 
 Temperature = Annotated[
     float,
@@ -72,4 +72,4 @@ def stats(
     console = Console()
     console.print(language_table(statistics, samplings, pivot=pivot).rich())
     console.print(pair_table(statistics).rich())
-    tell(*written)
+    hand_over(*written)

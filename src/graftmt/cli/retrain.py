@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graftmt.cli.common import AsJson, Quiet, json_text, stoppable, tell
+from graftmt.cli.common import AsJson, Quiet, hand_over, json_text, stoppable
 from graftmt.cli.declared import takes
 from graftmt.run_options import RetrainOptions
 
@@ -34,9 +34,9 @@ def retrain(options: RetrainOptions, quiet: Quiet = False, as_json: AsJson = Fal
         check(config, read_base_document(config.base))
         if config.validation.lines:
             Corpus.open(config.data.corpus, config.validation.split)
-        tell(to_yaml(config).rstrip("\n"))
+        hand_over(to_yaml(config).rstrip("\n"))
         return
     with stoppable(as_json=as_json, made="base"):
         result = retrain_base(config, minutes=options.minutes, fresh=options.fresh)
     if is_first_process():
-        print(json_text(result.to_dict())) if as_json else tell(result.folder)
+        print(json_text(result.to_dict())) if as_json else hand_over(result.folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from graftmt.cli.common import AsJson, Quiet, stoppable, tell
+from graftmt.cli.common import AsJson, Quiet, hand_over, stoppable
 from graftmt.cli.declared import takes
 from graftmt.run_options import RunOptions
 
@@ -30,10 +30,10 @@ def train(options: RunOptions, quiet: Quiet = False, as_json: AsJson = False) ->
     config = from_mapping(TrainConfig, options.mapping())
     if options.dry_run:
         check_files(config)
-        tell(to_yaml(config).rstrip("\n"))
+        hand_over(to_yaml(config).rstrip("\n"))
         return
 
     with stoppable(as_json=as_json, made="base"):
         folder = train_base(config, minutes=options.minutes, fresh=options.fresh)
     if is_first_process():
-        print(json.dumps({"base": str(folder)})) if as_json else tell(folder)
+        print(json.dumps({"base": str(folder)})) if as_json else hand_over(folder)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from graftmt.cli.common import AsJson, json_text, open_translator, silenced, tell
+from graftmt.cli.common import AsJson, hand_over, json_text, open_translator, silenced
 from graftmt.cli.declared import takes
 from graftmt.errors import ConfigError, DataError, LanguageError
 from graftmt.progress import say
@@ -104,7 +104,7 @@ def translate_input(translator: Translator, options: TranslateOptions, *, as_jso
                 entries = [{"text": t.text, "score": t.score, "finished": t.finished} for t in translations]
                 print(json_text({"source": line, "translations": entries}))
             else:
-                tell("\t".join(translation.text for translation in translations))
+                hand_over("\t".join(translation.text for translation in translations))
         sys.stdout.flush()
 
     done = 0

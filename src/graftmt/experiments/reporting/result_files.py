@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
+from graftmt.documents import check_fields
 from graftmt.errors import DataError
 from graftmt.evaluation import Scores, joined
+from graftmt.experiments.jobs import Job
 from graftmt.experiments.score_files import from_document, tokenizer_in
 from graftmt.files import read_json
 
@@ -93,6 +95,20 @@ def experiments_folder(folder: Path) -> Path:
     return inside.parent if inside.name == "results" else inside
 
 
+class TrainedJob(TypedDict):
+    """What a result says of a job that trained a model."""
+
+    kind: Kind
+    model: int
+    source: int | None
+    target: int | None
+    initial: int | None
+    plus: str | None
+    languages: list[str]
+    seed: int
+    lines: int | None
+
+
 SCORES, COMPARISONS = "results.json", "comparisons.json"
 """JSON files of a report, which are no results where it lies among them: all numbers, and what was tested."""
 
@@ -127,6 +143,16 @@ class ResultFile:
 
     def _problem(self, words: str) -> DataError:
         return DataError(f"the result {self.path} {words}; it is no job's result, or it was cut off: run that job again.")
+
+    @property
+    def trained_job(self) -> Job:
+        """The job that it is of, where that trained a model."""
+        try:
+            check_fields(self.document, TrainedJob)
+        except ValueError as error:
+            raise self._problem(f"is not what was expected ({error})") from None
+        found = {name: self.document[name] for name in TrainedJob.__required_keys__}
+        return Job(**{**found, "languages": tuple(found["languages"])})
 
     def result(self, *, superseded: bool = False) -> Result:
         """`superseded`: its base has been made again since."""

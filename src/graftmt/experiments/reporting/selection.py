@@ -13,7 +13,6 @@ from typing import Any
 from graftmt.errors import ConfigError, GraftError
 from graftmt.experiments.addresses import short_hash
 from graftmt.experiments.job_settings import set_settings, training_settings
-from graftmt.experiments.jobs import Job
 from graftmt.experiments.profiles import Profile, known_profiles, load_profile
 from graftmt.experiments.reporting.result_files import (
     COMPARISONS,
@@ -90,8 +89,7 @@ def _is_of(file: ResultFile, settings: Profile) -> bool:
     document = file.document
     if document.get("settings") is None or not _is_addressed(file):
         return True
-    names = ("kind", "model", "source", "target", "initial", "plus", "seed", "lines")
-    job = Job(**{name: document[name] for name in names}, languages=tuple(document["languages"]))
+    job = file.trained_job
     try:
         return short_hash(training_settings(settings, job)) == short_hash(document["settings"])
     except (GraftError, KeyError):  # a job that this profile does not have
