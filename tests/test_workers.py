@@ -128,7 +128,18 @@ def test_cleaning_leaves_no_worker(start: Start, much_text: Path, engine: str, w
     """Ray has processes of its own beside the workers."""
     if engine == "ray":
         pytest.importorskip("ray")
-    command = ("prepare", "clean", str(much_text), "-o", str(tmp_path / "out"), "--processes", "2", "--engine", engine)
+    command = (
+        "prepare",
+        "clean",
+        str(much_text),
+        "-o",
+        str(tmp_path / "out"),
+        "--processes",
+        "2",
+        "--force",
+        "--engine",
+        engine,
+    )
     kill_with_workers(start("-m", "graftmt", *command), workers)
 
 
@@ -180,7 +191,7 @@ TEAM = """
 import sys, time
 from pathlib import Path
 from graftmt.experiments.team import team
-with team(2, sys.argv[2:], Path(sys.argv[1]), print):
+with team(2, sys.argv[2:], Path(sys.argv[1])):
     time.sleep(600)
 """
 
@@ -197,5 +208,5 @@ def test_scoring_leaves_no_worker(start: Start, script: str, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_a_team_leaves_nobody_nor_their_workers(start: Start, much_text: Path, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(TEAM, encoding="utf-8")
-    command = ("prepare", "clean", str(much_text), "-o", str(tmp_path / "out"), "--processes", "2")
+    command = ("prepare", "clean", str(much_text), "-o", str(tmp_path / "out"), "--force", "--processes", "2")
     kill_with_workers(start(str(tmp_path / "script.py"), str(tmp_path / "logs"), *command), workers=3)

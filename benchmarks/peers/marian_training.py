@@ -24,6 +24,7 @@ SHAPE: dict[str, Any] = {
     "decoder_attention_heads": 4,
     "encoder_ffn_dim": 512,
     "decoder_ffn_dim": 512,
+    "init_std": 128**-0.5,
 }
 END, IGNORED = 0, -100
 Pair = tuple[list[int], list[int]]
@@ -77,7 +78,7 @@ def tokenize(tokenizer: Any, corpus: Mapping[str, Sequence[str]], directions: Ma
     return pairs
 
 
-def train(model: Any, pairs: Sequence[Pair], *, updates: int, tokens: int = 2048, rate: float = 2e-3, seed: int = 1) -> float:
+def train(model: Any, pairs: Sequence[Pair], *, updates: int, tokens: int = 2048, rate: float = 1e-3, seed: int = 1) -> float:
     """Adam with a rate that rises and falls; returns the mean loss of the last fifty updates."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=0.0)
     padding, losses = model.config.pad_token_id, []

@@ -344,3 +344,13 @@ def test_where_foreign_lines_outnumber_good_ones_cleaning_stops_and_names_the_wa
     )
     report = json.loads(run(corpus, "-o", tmp_path / "trusted", "--trusted", f"fr={trusted}", "--json"))
     assert report["splits"]["train"]["lines"]["kept"] >= 0.97 * 150
+
+
+def test_text_that_is_in_no_language_is_called_that(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for language, stem in (("en", "word"), ("fr", "mot")):
+        lines = (" ".join(f"{stem}{number * factor % 9973}" for factor in range(1, 12)) for number in range(1_000))
+        (folder / f"train.{language}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with pytest.raises(DataError, match="English seems to be in no language at all"):
+        run(folder, "-o", tmp_path / "clean")

@@ -85,7 +85,7 @@ def test_closed_streams(exit_codes: Any, grafted: Any, graft_corpus: Path, tmp_p
         ("evaluate", "-b", base, "-c", corpus, "-n", "1", "-d", "en-fr", "-o", str(tmp_path / "OUT")): (0, 1, 0),
         ("augment", "el", "-b", base, "--train", corpus, "--spec", "2-bt", "-o", str(tmp_path / "OUT")): (0, 1, 0),
         ("prepare", "stats", corpus): (0, 1, 0),
-        ("prepare", "clean", corpus, "-o", str(tmp_path / "OUT")): (0, 1, 0),
+        ("prepare", "clean", corpus, "-o", str(tmp_path / "OUT"), "--force"): (0, 1, 0),
         ("experiment", "list", "docs", "--tables", "2"): (0, 1, 0),
         ("--help",): (0, 1, 0),
         ("nonsense",): (2, 2, 2),

@@ -65,7 +65,7 @@ class Orphans:
         views = "en-fr,fr-en,ru-fr,fr-ru,en-ru,ru-en"
         return {
             "train": ["train", str(self.world / "train.yaml"), "run=run", f"data.corpus={corpus}"],
-            "prepare clean": ["prepare", "clean", str(corpus), "-o", "clean", "--processes", "2", "-q"],
+            "prepare clean": ["prepare", "clean", str(corpus), "-o", "clean", "--force", "--processes", "2", "-q"],
             "evaluate": ["evaluate", "-b", base, "-c", str(corpus), "-d", views, "-n", "4000", "-o", "scores", *short],
             "experiment run": [
                 *(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graftmt.errors import DataError
+from graftmt.prepare.detector import NO_LANGUAGE
 from graftmt.prepare.language_id import LanguageFilter
 from graftmt.prepare.misalignment import Alignment, check_alignment
 from graftmt.prepare.source import Source
@@ -56,7 +57,8 @@ def refuse_another_language(judge: LanguageFilter, where: str, *, force: bool) -
     for language, own in found.items():
         if not own.instead:
             continue
-        name, *others = (words_for(code) or code for code in (language, *own.instead))
+        name = words_for(language) or language
+        others = ["no language at all" if code == NO_LANGUAGE else words_for(code) or code for code in own.instead]
         problem = (
             f"{where}: most of the text in {name} seems to be in {', '.join(others)}. So little is in {name} that language ID "
             "cannot learn from it, and would drop good lines too"
