@@ -89,6 +89,32 @@ def test_what_cannot_be_meant_is_an_error(base: Base, arguments: dict[str, Any],
         add(base, "el", side="source", **arguments)
 
 
+def test_a_missing_translation_may_be_nan_and_a_column_of_numbers_is_named(base: Base, graft_corpus: Path) -> None:
+    texts = Corpus.open(graft_corpus, "train").texts(["el", "en"])
+    with pytest.raises(DataError, match=r"line 1 in id .*partner="):
+        add(base, "el", {"id": range(len(texts["el"])), **texts}, side="source", **QUICK)
+    texts["en"][3] = float("nan")
+    assert add(base, "el", texts, side="source", recipe="embed", **QUICK).languages == ("el",)
+
+
+def test_a_pack_alone_is_a_list_of_one(base: Base, pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+    pack = add(base, "el", pairs, partner="en", side="source", recipe="embed", **QUICK)
+    pack.save(tmp_path / "el")
+    for given in (pack, tmp_path / "el", str(tmp_path / "el")):
+        assert list(Translator(base, given).packs) == ["el-source"]
+
+
+def test_a_device_that_is_not_there_is_an_error_of_ours(base: Base) -> None:
+    assert base.folder is not None
+    with pytest.raises(GraftError, match="'cuda:99'"):
+        Base.load(base.folder, device="cuda:99")
+
+
+def test_a_number_is_a_recipe_to_add_alone() -> None:
+    with pytest.raises(ConfigError, match="the recipe is 14; expected a text"):
+        Recipe.parse(14)  # type: ignore[arg-type]
+
+
 def test_scores_go_by_the_names_of_directions(base: Base, graft_corpus: Path) -> None:
     found = evaluate(base, graft_corpus, "en-fr,fr-en", split="valid", lines=3, beam=1, off_target=False)
     assert list(found["directions"]) == ["en-fr", "fr-en"]

@@ -111,6 +111,16 @@ def test_python_programs_hear_through_logging(caplog: pytest.LogCaptureFixture) 
     assert caplog.messages == ["100% of it", "work: 2/2"]
 
 
+def test_warnings_are_warnings_to_a_program(caplog: pytest.LogCaptureFixture) -> None:
+    with as_in_a_program(), caplog.at_level(logging.INFO, logger="graftmt"):
+        say("warning: little text")
+        say("as it was")
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", "little text"),
+        ("INFO", "as it was"),
+    ]
+
+
 def test_what_is_said_inside_of_more_is_indented_and_a_listener_hears_no_counts() -> None:
     heard: list[str] = []
     with heard_by(heard.append):

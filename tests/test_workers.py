@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import until
+from patience import PATIENCE, until
 
 import graftmt
 from graftmt.errors import GraftError
@@ -107,6 +107,24 @@ def test_a_pool_ends_with_its_process(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "sleepers.py"
     script.write_text(SLEEPERS, encoding="utf-8")
     kill_with_workers(start(str(script)), workers=2)
+
+
+UNGUARDED = """
+import math
+from graftmt.workers import pool
+print("from the top")
+with pool(2) as workers:
+    print(list(workers.map(math.sqrt, [4, 9])))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("from_a_file", [True, False], ids=["script", "standard input"])
+def test_workers_do_not_run_the_users_script(from_a_file: bool, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(UNGUARDED, encoding="utf-8")
+    command = [sys.executable, str(tmp_path / "script.py") if from_a_file else "-"]
+    ended = subprocess.run(command, input=UNGUARDED, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ended.returncode, ended.stdout.splitlines()) == (0, ["from the top", "[2.0, 3.0]"]), ended.stderr
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from graftmt.adding.add_options import AddOptions as AddOptions
     from graftmt.api import add as add
     from graftmt.api import evaluate as evaluate
     from graftmt.api import import_model as import_model
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from graftmt.translator import Translator as Translator
 
 _HOMES = {
+    "AddOptions": "adding.add_options",
     "Base": "base",
     "GraftError": "errors",
     "Pack": "packs",

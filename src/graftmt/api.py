@@ -157,7 +157,7 @@ def evaluate(
     corpus: str | Path,
     directions: str = "english-centric",
     *,
-    packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path] = (),
+    packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path] | Pack | str | Path = (),
     split: str = "test",
     beam: int = 5,
     **options: Any,

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from graftmt.base_card import BaseCard, model_card
 from graftmt.configuration import from_mapping, to_mapping
-from graftmt.devices import named_dtype
+from graftmt.devices import choose_device, named_dtype
 from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.files import atomic_folder, write_json, write_text
@@ -103,7 +103,7 @@ class Base:
         the files of the text are opened, without hashing a file again that has had it and has not changed since
         (`known_files`). `verify=True` hashes in any case; with `verify=False` changed files go unnoticed.
         """
-        folder, precision = Path(folder), named_dtype(dtype)
+        folder, precision, device = Path(folder), named_dtype(dtype), choose_device(device)
         stored = _Stored.open(folder)
         tensors = {name: tensor.to(device) for name, tensor in stored.weights(precision, verify)}
         text = stored.text()

@@ -46,9 +46,9 @@ def columns_of(pairs: Any, new: Sequence[str], partner: str | None) -> dict[str,
     if partner is None or len(new) != 1:
         raise LanguageError('pairs without column names need one new language and partner=, such as partner="en".')
     rows = [tuple(row) if not isinstance(row, str) and isinstance(row, Iterable) else (row,) for row in pairs]
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows, 1):
         if len(row) != 2:
-            raise DataError(f"pair {number} is {reprlib.repr(row)}; expected two texts, ({new[0]}, {partner}).")
+            raise DataError(f"pair {number:,} is {reprlib.repr(row)}; expected two texts, ({new[0]}, {partner}).")
     return {new[0]: _lines([a for a, _ in rows], new[0]), partner: _lines([b for _, b in rows], partner)}
 
 
@@ -67,12 +67,16 @@ def _by_language(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _lines(values: Iterable[Any], name: str) -> list[str]:
-    """One line of text each; None is a missing translation."""
+    """One line of text each; None and NaN are missing translations."""
     found = []
-    for number, value in enumerate(values):
-        if value is not None and not isinstance(value, str):
-            raise DataError(f"line {number} in {name} is {reprlib.repr(value)} ({type(value).__name__}); expected a str.")
-        found.append(" ".join((value or "").replace("\0", " ").split()))
+    for number, value in enumerate(values, 1):
+        text = "" if value is None or value != value else value  # NaN, which pandas has for what is missing, is not itself
+        if not isinstance(text, str):
+            raise DataError(
+                f"line {number:,} in {name} is {reprlib.repr(value)} ({type(value).__name__}); expected a str. If the column "
+                f"{name!r} is no text, leave it out, or name the other language (partner=)."
+            )
+        found.append(" ".join(text.replace("\0", " ").split()))
     return found
 
 

@@ -1,8 +1,8 @@
 """What work says while it is under way: a rich bar on a terminal, plain lines in other places. Layer 0.
 
 Work calls `say` and `progress`, and does not know who listens. By default that is the logger `graftmt`, so Python programs see
-nothing until they ask for it (`logging.basicConfig(level=logging.INFO)`). The command line listens on standard error
-(`on_standard_error`); `silence`, `heard_by` and `indented` change who hears what is inside of them.
+nothing but warnings until they ask for it (`logging.basicConfig(level=logging.INFO)`). The command line listens on standard
+error (`on_standard_error`); `silence`, `heard_by` and `indented` change who hears what is inside of them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Protocol
 from graftmt.errors import printable
 
 LOGGER = logging.getLogger("graftmt")
+WARNING = "warning: "
+"""How a message begins that matters to the result."""
 
 Listener = Callable[[str], None]
 
@@ -41,7 +43,13 @@ _AUDIENCE: ContextVar[Audience | None] = ContextVar("graftmt_audience", default=
 
 def audience() -> Audience:
     """Who listens here; the logger, if nobody else does."""
-    return _AUDIENCE.get() or Audience(hear=LOGGER.info, counts=LOGGER.isEnabledFor(logging.INFO))
+    return _AUDIENCE.get() or Audience(hear=_log, counts=LOGGER.isEnabledFor(logging.INFO))
+
+
+def _log(text: str) -> None:
+    """Warnings are warnings to a program too: Python shows those without being asked."""
+    is_warning = text.startswith(WARNING)
+    LOGGER.log(logging.WARNING if is_warning else logging.INFO, "%s", text.removeprefix(WARNING))
 
 
 def say(text: str) -> None:

@@ -42,16 +42,17 @@ class Translator:
     >>> Translator("runs/demo/base", packs=["runs/demo/packs/el-source"]).translate(["5 χιλιόμετρα"], source="el", target="fr")
     ['5 kilomètres']
 
-    Packs come as a list, or as a mapping of names where several are for one language and side; a request then says which.
-    One translator may be used from many threads. `fold=False` keeps low-rank updates and parallel adapters apart from the
-    weights they change: somewhat slower, but all packs then share the base's memory. `dtype="int8"` is for CPUs: large matrices
-    are int8, made once for the base and shared by all packs. `engine` is what searches: graftmt itself unless one is given.
+    Packs come as a list, as one alone, or as a mapping of names where several are for one language and side; a request then
+    says which. One translator may be used from many threads. `fold=False` keeps low-rank updates and parallel adapters apart
+    from the weights they change: somewhat slower, but all packs then share the base's memory. `dtype="int8"` is for CPUs: large
+    matrices are int8, made once for the base and shared by all packs. `engine` is what searches: graftmt itself unless one is
+    given.
     """
 
     def __init__(
         self,
         base: Base | str | Path,
-        packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path] = (),
+        packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path] | Pack | str | Path = (),
         *,
         device: str = "cpu",
         dtype: str = "fp32",
@@ -67,6 +68,7 @@ class Translator:
         self.packs: dict[str, Pack] = {}
         self._compositions: dict[tuple[str | bool | None, ...], Composition] = {}
         self._lock = threading.Lock()
+        packs = [packs] if isinstance(packs, Pack | str | Path) else packs
         named = packs.items() if isinstance(packs, Mapping) else [(None, pack) for pack in packs]
         for name, pack in named:
             self.add_pack(pack, name)

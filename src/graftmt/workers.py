@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import parent_process
 from multiprocessing.connection import wait
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
 from typing import Any
 
 from graftmt.errors import GraftError
@@ -23,13 +26,35 @@ PATIENCE = 30.0
 """Seconds that a whole program gets to save its state, once the process that started it is gone."""
 
 
+class _Process(SpawnProcess):
+    """Begins with an empty `__main__`: otherwise each worker would run a user's script from the top, and end in an error unless
+    all of the script is under `if __name__ == "__main__"`. What is sent to workers lies in importable modules."""
+
+    def start(self) -> None:
+        with _starting:
+            main = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")
+            try:
+                super().start()
+            finally:
+                sys.modules["__main__"] = main
+
+
+class _Context(SpawnContext):
+    """`spawn`, as a fork of a process that holds torch's threads can deadlock."""
+
+    Process = _Process
+
+
+_starting = threading.Lock()
+
+
 @contextmanager
 def pool(
     processes: int, initializer: Callable[..., None] | None = None, arguments: tuple[Any, ...] = ()
 ) -> Iterator[ProcessPoolExecutor]:
     """A pool whose workers end with this process. After an error, what has not begun is not done."""
-    context = get_context("spawn")  # a fork of a process that holds torch's threads can deadlock
-    workers = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(initializer, *arguments))
+    workers = ProcessPoolExecutor(processes, mp_context=_Context(), initializer=_begin, initargs=(initializer, *arguments))
     try:
         yield workers
     except BrokenProcessPool:

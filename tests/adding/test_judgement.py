@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from graftmt.adding.judgement import SIZE_CURVES, Judgement, expected_gain, is_still_improving, judged
+from graftmt.adding.numbers import NONE, Numbers
 from graftmt.adding.verdict import Verdict
 from graftmt.packs import Recipe, Side
 
@@ -21,9 +22,14 @@ def judgement(
     is_default: bool = True,
     improving: bool = False,
     side: Side = "source",
+    lines: int = 100,
+    numbers: Numbers = NONE,
+    own_numbers: Numbers = NONE,
 ) -> Judgement:
-    entry = {"source": "el", "target": "en", "bleu": 1.0, "chrf": chrf, "lines": 100, "zero_shot": False, "few_lines": False}
-    verdict = Verdict("test", 5, {"el-en": entry}, [], copying=copying, own=own, own_directions=("fr-en",) if own else ())
+    entry = {"source": "el", "target": "en", "bleu": 1.0, "chrf": chrf, "lines": lines, "zero_shot": False, "few_lines": False}
+    directions = ("fr-en",) if own else ()
+    counts = {"numbers": numbers, "own_numbers": own_numbers}
+    verdict = Verdict("test", 5, {"el-en": entry}, [], copying=copying, own=own, own_directions=directions, **counts)
     found = judged(verdict, side, pairs, recipe=Recipe.parse(recipe), is_default=is_default, still_improving=improving)
     assert found is not None
     return found
@@ -35,11 +41,31 @@ def test_the_bases_own_directions_are_the_standard(own: float, share: float, lev
     assert judgement(share * own, own=own).level == level
 
 
-@pytest.mark.parametrize(("chrf", "level"), [(65, "excellent"), (45, "usable"), (25, "poor"), (10, "unusable")])
-def test_without_them_the_score_alone_counts(chrf: float, level: str) -> None:
+@pytest.mark.parametrize(("chrf", "level"), [(95, "usable"), (45, "usable"), (25, "poor"), (10, "unusable")])
+def test_without_them_the_score_alone_counts_and_nothing_is_excellent(chrf: float, level: str) -> None:
     assert judgement(chrf).level == level
     assert judgement(chrf, own=12.0).level == level  # a base that cannot translate this text is no standard
     assert "translates this text badly" in judgement(chrf, own=12.0).headline
+    assert chrf < 20 or "no two languages of the base to compare with" in judgement(chrf).headline
+
+
+@pytest.mark.parametrize(("wrong", "level"), [(2, "excellent"), (20, "usable"), (30, "poor")])
+def test_numbers_that_come_out_as_others_lower_the_level(wrong: int, level: str) -> None:
+    found = judgement(95, own=95, numbers=Numbers(80, wrong))
+    assert found.level == level
+    assert (f"wrong in {wrong} of the 80" in found.headline) == (level != "excellent")
+
+
+def test_a_base_that_gets_them_wrong_too_is_the_standard_and_a_few_are_chance() -> None:
+    assert judgement(95, own=95, numbers=Numbers(80, 20), own_numbers=Numbers(50, 12)).level == "excellent"
+    assert judgement(95, own=95, numbers=Numbers(4, 4)).level == "excellent"
+
+
+def test_a_line_or_two_say_nothing() -> None:
+    found = judgement(100, own=80, lines=1)
+    assert found.level == "unknown" and not found.advice
+    assert "1 line was scored" in found.headline and "--test" in found.headline
+    assert judgement(100, own=80, lines=20).level == "excellent"
 
 
 @pytest.mark.parametrize("own", [None, 55.0])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.cli.common import json_text, numbers, tell
+from graftmt.cli.common import hand_over, json_text, numbers, tell
 from graftmt.errors import ConfigError, GraftError, printable
 from graftmt.options import items
 from graftmt.packs import load_pack, save_pack
@@ -67,9 +67,11 @@ def test_json_commands_no_terminal_and_reads_as_the_same() -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_results_are_harmless_on_a_terminal_and_exact_in_a_pipe(
+def test_results_are_harmless_on_a_terminal_and_paths_exact_in_a_pipe(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
     tell("runs/\x1b[31m/base")
+    assert capsys.readouterr().out == "runs/\\x1b[31m/base\n", "a sentence is for people"
+    hand_over("runs/\x1b[31m/base")
     assert capsys.readouterr().out == ("runs/\\x1b[31m/base\n" if terminal else "runs/\x1b[31m/base\n")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from graftmt.errors import ConfigError
-from graftmt.prepare import language_id
+from graftmt.prepare import detector as detector_module
 from graftmt.prepare.detector import detector
 from graftmt.prepare.language_id import EXAMPLES, LanguageCheck, LanguageFilter, detector_code, foreign_lines
 
@@ -87,7 +87,8 @@ def test_a_language_the_detector_does_not_know_is_said_to_be_so() -> None:
 
 def test_without_the_detector_the_reason_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    language_id._detector.cache_clear()
+    monkeypatch.setattr(detector_module, "_whole_detector", detector_module._whole_detector.__wrapped__)  # read once else
+    monkeypatch.setattr(detector_module, "detector", detector_module.detector.__wrapped__)
     for candidates in ((), ("el", "fr")):
         check = check_of(GREEK, "el", candidates=candidates)
         assert check.share is None

@@ -229,12 +229,12 @@ def warm_up() -> None:
 def _read_tables_once() -> None:
     """Files of graftmt's own that a process reads once."""
     from graftmt.experiments import definitions
-    from graftmt.prepare import language_id
+    from graftmt.prepare.detector import detector
 
-    for read in (definitions.findings, definitions.models, definitions.tables, definitions.figures, language_id._detector):
+    for read in (definitions.findings, definitions.models, definitions.tables, definitions.figures, detector):
         read()
     for new in ("el", "uk"):  # the languages of the world
-        language_id._detector(tuple(sorted((new, "en", "fr", "ru"))))
+        detector(tuple(sorted((new, "en", "fr", "ru"))))
 
 
 def settle_memory() -> None:

@@ -1,7 +1,8 @@
 """Whether a pack can be used: excellent, usable, poor or unusable, why, and what would make it better. Layer 6.
 
 The score is chrF in the trained directions, on held-out text. It is compared with what the base itself reaches on the same text
-in its own directions, and with the source left as it is.
+in its own directions, and with the source left as it is. Without the first of these no pack is excellent, as text may be easy;
+and numbers that come out as others lower the level. A handful of lines says nothing.
 """
 
 from __future__ import annotations
@@ -15,16 +16,22 @@ from typing import Any, Literal
 from graftmt.adding.verdict import Verdict
 from graftmt.packs import Recipe, Side
 
-Level = Literal["excellent", "usable", "poor", "unusable"]
+Level = Literal["excellent", "usable", "poor", "unusable", "unknown"]
 
+FEWEST_LINES = 20
+"""Translations below which there is no verdict."""
 SHARES: dict[Level, float] = {"excellent": 0.9, "usable": 0.7, "poor": 0.4}
 """Of the base's own chrF, from which on a pack is that good."""
-SCORES: dict[Level, float] = {"excellent": 60.0, "usable": 40.0, "poor": 20.0}
+SCORES: dict[Level, float] = {"usable": 40.0, "poor": 20.0}
 """The same in chrF, for text in which the base's own directions cannot be scored."""
 ABOVE_COPYING = 3.0
 """chrF by which a translation must be better than the untranslated source."""
 WEAK_BASE = 25.0
 """chrF below which the base's own directions are no standard."""
+WRONG_NUMBERS: dict[Level, float] = {"excellent": 0.05, "usable": 0.25}
+"""Share of the lines with a number that may have other numbers, beyond the share of the base's own translations."""
+FEWEST_NUMBERS = 10
+"""Lines with a number below which their share may be chance."""
 
 SIZE_CURVES: dict[Side, tuple[tuple[int, float], ...]] = {
     "source": ((1_000, 45.7), (10_000, 58.3), (77_805, 63.1)),
@@ -51,7 +58,8 @@ class Judgement:
 
     @property
     def is_usable(self) -> bool:
-        return self.level in ("excellent", "usable")
+        """Or may be, as far as one can tell."""
+        return self.level not in ("poor", "unusable")
 
     @property
     def headline(self) -> str:
@@ -65,28 +73,45 @@ def judged(
     verdict: Verdict, side: Side, pairs: int, *, recipe: Recipe, is_default: bool, still_improving: bool = False
 ) -> Judgement | None:
     """None where no trained direction could be scored. `pairs`: lines that were trained on."""
-    trained = [entry["chrf"] for entry in verdict.scores.values() if not (entry["zero_shot"] or entry["few_lines"])]
+    trained = [entry for entry in verdict.scores.values() if not (entry["zero_shot"] or entry["few_lines"])]
     if not trained:
         return None
-    score = fmean(trained)
-    level = _level(score, verdict.own, verdict.copying)
+    score = fmean(entry["chrf"] for entry in trained)
+    lines = sum(entry["lines"] for entry in trained)
+    level = "unknown" if lines < FEWEST_LINES else _level(score, verdict)
     advice = [*_more_text(side, pairs, level), *_more_steps(still_improving, level), *_recipe_cost(recipe, side, is_default)]
     return Judgement(
         level=level,
         score=score,
         own=verdict.own,
         copying=verdict.copying,
-        reasons=tuple(_reasons(score, verdict)),
+        reasons=tuple(_reasons(score, verdict) if level != "unknown" else _too_few(lines, score)),
         advice=tuple(advice),
     )
 
 
-def _level(score: float, own: float | None, copying: float) -> Level:
-    if score < copying + ABOVE_COPYING:
+def _level(score: float, verdict: Verdict) -> Level:
+    own = verdict.own
+    if score < verdict.copying + ABOVE_COPYING:
         return "unusable"
     has_standard = own is not None and own >= WEAK_BASE
     bounds = {level: share * own for level, share in SHARES.items()} if has_standard and own is not None else SCORES
+    bounds = {level: least for level, least in bounds.items() if _wrong_numbers(verdict) <= WRONG_NUMBERS.get(level, 1.0)}
     return next((level for level, least in bounds.items() if score >= least), "unusable")
+
+
+def _wrong_numbers(verdict: Verdict) -> float:
+    """Share of the lines with a number that have others, as far as the base does better."""
+    if verdict.numbers.lines < FEWEST_NUMBERS:
+        return 0.0
+    return max(0.0, verdict.numbers.share - verdict.own_numbers.share)
+
+
+def _too_few(lines: int, score: float) -> list[str]:
+    return [
+        f"{lines} line{'s were' if lines != 1 else ' was'} scored (chrF {score:.1f}), which is too few to tell: at least "
+        f"{FEWEST_LINES} are needed. Give sentences to test on (--test)."
+    ]
 
 
 def _reasons(score: float, verdict: Verdict) -> list[str]:
@@ -99,6 +124,12 @@ def _reasons(score: float, verdict: Verdict) -> list[str]:
         reasons.append("It is no better than leaving the text as it is.")
     elif verdict.own is not None and verdict.own < WEAK_BASE:
         reasons.append("The base itself translates this text badly, so the score alone was judged.")
+    elif verdict.own is None:
+        reasons.append("The text has no two languages of the base to compare with, so the score alone was judged.")
+    if _wrong_numbers(verdict) > WRONG_NUMBERS["excellent"]:
+        reasons.append(
+            f"Numbers are wrong in {verdict.numbers.wrong} of the {verdict.numbers.lines} translations with a number."
+        )
     return reasons
 
 
@@ -119,7 +150,7 @@ def _on_curve(side: Side, pairs: int) -> float:
 
 def _more_text(side: Side, pairs: int, level: Level) -> list[str]:
     """How much more text would help, as far as that was measured."""
-    if level == "excellent" or not pairs:
+    if level in ("excellent", "unknown") or not pairs:
         return []
     if pairs >= SIZE_CURVES[side][-1][0]:
         return [f"{pairs:,} line pairs are more than was measured; look at the text before looking for more of it."]
@@ -133,7 +164,10 @@ def _more_text(side: Side, pairs: int, level: Level) -> list[str]:
 def _more_steps(still_improving: bool, level: Level) -> list[str]:
     if not still_improving or level == "excellent":
         return []
-    return ["The last validation was the best one, so training was still improving: more --steps may help too."]
+    return [
+        "The last validation was the best one, so training was still improving: more --steps may help too (with --fresh, or "
+        "another --run)."
+    ]
 
 
 def _recipe_cost(recipe: Recipe, side: Side, is_default: bool) -> list[str]:

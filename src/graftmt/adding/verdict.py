@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from graftmt.adding.numbers import NONE, Numbers, count_numbers
 from graftmt.assessment.direction_lines import LONGEST_SENTENCE, Evaluation, evaluate_directions, with_sentences
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
@@ -43,6 +44,9 @@ class Verdict:
     own: float | None = None
     """Mean chrF of some of the base's own directions on this text; None where it has no lines for any."""
     own_directions: tuple[str, ...] = ()
+    numbers: Numbers = NONE
+    """Of the trained directions' translations."""
+    own_numbers: Numbers = NONE
 
     @property
     def words(self) -> str:
@@ -87,8 +91,9 @@ class Verdict:
     def facts(self) -> dict[str, Any]:
         """For the pack's card."""
         compared = {"untranslated": round(self.copying, 2), "base": None if self.own is None else round(self.own, 2)}
+        numbers = {} if not self.numbers.lines else {"numbers": {"lines": self.numbers.lines, "wrong": self.numbers.wrong}}
         scored_on = f"{self.split}, beam {self.beam}"
-        return {"scored_on": scored_on, "scores": self.scores, "compared_with": compared, "samples": self.samples}
+        return {"scored_on": scored_on, "scores": self.scores, "compared_with": compared, **numbers, "samples": self.samples}
 
 
 def judge(
@@ -144,6 +149,8 @@ def judge(
         copying=fmean(score_chrf(one.sources, one.references).value or 0.0 for one in judged) if judged else 0.0,
         own=fmean(one.scores.figures({"chrf": 2})["chrf"] for one in standard) if standard else None,
         own_directions=tuple(map(str, own)),
+        numbers=count_numbers(judged),
+        own_numbers=count_numbers(standard),
     )
 
 

@@ -49,6 +49,11 @@ class Recipe:
         """The recipe that a text means; where it means none, the error says at which character and what may stand there."""
         from graftmt.packs.notation import read_recipe  # which makes recipes, and so imports this module
 
+        if not isinstance(text, str):
+            raise ConfigError(
+                f"the recipe is {text!r}; expected a text such as 'embed + enc-first-layer'. `graftmt recipes` lists some. "
+                "Numbers are recipes to `add` alone, which knows the side."
+            )
         return read_recipe(text)
 
     def all(self, kind: type[C]) -> tuple[C, ...]:

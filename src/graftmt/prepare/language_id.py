@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 from graftmt.errors import ConfigError, LanguageError, nearest
-from graftmt.prepare.detector import NO_LANGUAGE, detector_code, detector_languages, language_detector
-from graftmt.prepare.detector import detector as _detector
+from graftmt.prepare.detector import NO_LANGUAGE, detector, detector_code, detector_languages, language_detector
 from graftmt.prepare.evidence import FEWEST_LETTERS as FEWEST_LETTERS_OF_EVIDENCE
 from graftmt.prepare.evidence import Evidence, OwnText, learn, spread, worth_judging
 from graftmt.prepare.ngrams import NgramClassifier, enough_to_learn
@@ -177,9 +176,9 @@ class LanguageFilter:
         if not long_enough(text):
             return ""
         if not judged and language in self.detected:
-            detector, own = _detector(self.candidates), self.detected[language]
-            if detector.classify(text)[0] != own:
-                ranking = [(code, score) for code, score in detector.rank(text) if code != NO_LANGUAGE]
+            model, own = detector(self.candidates), self.detected[language]
+            if model.classify(text)[0] != own:
+                ranking = [(code, score) for code, score in model.rank(text) if code != NO_LANGUAGE]
                 best, score = ranking[0]
                 if (score - dict(ranking)[own]) / sqrt(len(text.encode(errors="replace"))) > self.detector_margin:
                     return str(best)
