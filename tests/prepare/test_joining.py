@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from graftmt.cli.app import app
 from graftmt.data.corpus import Corpus
 from graftmt.errors import ConfigError, DataError, LanguageError
-from graftmt.prepare.joining import Part, join, open_part
+from graftmt.prepare.joining import Part, join, open_part, open_parts
 from graftmt.prepare.source import Line, Source
 
 
@@ -119,6 +119,18 @@ def test_files_and_folders_in_one_command(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert read(tmp_path / "all", "train", "ca") == ["La casa", "El gos", "El gat", "El gat", "L’ull"]
     assert "2 lines read, weight 2, 1 duplicates left out, 2 written" in " ".join(result.stdout.split())
+
+
+def test_the_sides_of_line_aligned_files_are_one_source(tmp_path: Path) -> None:
+    for name, text in {"a.en": "The eye\n", "a.ca": "L’ull\n", "b.ca": "El gos\n", "b.en": "The dog\n"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    sides = [str(tmp_path / name) for name in ("a.en", "a.ca", "b.ca@2", "b.en@2")]
+    result = CliRunner().invoke(app, ["prepare", "join", *sides, "-o", str(tmp_path / "all")], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert read(tmp_path / "all", "train", "ca") == ["L’ull", "El gos", "El gos"]
+    assert read(tmp_path / "all", "train", "en") == ["The eye", "The dog", "The dog"]
+    with pytest.raises(DataError, match="name the other one next to it"):
+        open_parts([sides[0], sides[2]])
 
 
 def test_what_cannot_be_joined_says_why(tmp_path: Path) -> None:

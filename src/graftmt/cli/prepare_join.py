@@ -15,7 +15,8 @@ def join(
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="Corpus folders, or files in any known format; PATH@3 takes lines three times, PATH@0.25 a quarter",
+            help="Corpus folders, or files in any known format; pairs.en pairs.ca are one source; PATH@3 takes lines three "
+            "times, PATH@0.25 a quarter",
             show_default=False,
         ),
     ],
@@ -38,14 +39,12 @@ def join(
     More: docs/corpora.md
     """
     from graftmt.prepare.joining import join as join_parts
-    from graftmt.prepare.joining import open_part
+    from graftmt.prepare.joining import open_parts
 
     chosen = items(languages)
     from graftmt.prepare.source import counted
 
-    made = join_parts(
-        [open_part(source, chosen) for source in sources], output, keep_duplicates=keep_duplicates, progress=counted
-    )
+    made = join_parts(open_parts(sources, chosen), output, keep_duplicates=keep_duplicates, progress=counted)
     if as_json:
         print(json_text({"output": str(output), **made}, indent=2))
         return

@@ -107,6 +107,9 @@ def read_tsv(
         bool | None,
         typer.Option("--header/--no-header", help="The first line names the columns (default: if --columns does)"),
     ] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out rows with too few or too many columns, and count them")
+    ] = False,
     max_ratio: MaxRatio = RATIO,
     max_size: MaxSize = SIZE,
     quiet: Quiet = False,
@@ -125,9 +128,8 @@ def read_tsv(
     from graftmt.prepare.readers import delimited as tables
 
     files = find(inputs, tables.is_table, "files that end in .tsv or .csv", max_ratio, max_size)
-    tab = {"\\t": "\t", "tab": "\t"}
-    delimiter = tab.get(delimiter, delimiter) if delimiter else None
-    splits = tables.read_tables(files, parse_codes(columns), delimiter=delimiter, header=header)
+    delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
+    splits = tables.read_tables(files, parse_codes(columns), delimiter=delimiter, header=header, skip_bad_rows=skip_bad_rows)
     write_splits("tsv", splits, paths_of(files), output, as_json)
 
 

@@ -18,7 +18,9 @@ from graftmt.data.corpus import NO_LANGUAGES
 from graftmt.errors import ConfigError, DataError, LanguageError
 from graftmt.prepare.hashes import SeenLines, hash_of
 from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
+from graftmt.prepare.readers import moses
 from graftmt.prepare.readers.any_format import Wanted, files_of, is_readable, read_any
+from graftmt.prepare.readers.archives import find_files, without_compression
 from graftmt.prepare.repairs import one_line
 from graftmt.prepare.source import ORIGIN, Line, Source, write_corpus
 
@@ -52,6 +54,34 @@ class Tally:
         return {name: dict(counter) for name, counter in counts.items() if counter}
 
 
+def open_parts(arguments: Sequence[str], languages: Sequence[str] = ()) -> list[Part]:
+    """The corpora that a command names. Files such as pairs.en and pairs.ca, one after the other, are one corpus."""
+    groups: list[list[str]] = []
+    for argument in arguments:
+        stem = _moses_stem(argument)
+        if stem is not None and groups and _moses_stem(groups[-1][0]) == stem:
+            groups[-1].append(argument)
+        else:
+            groups.append([argument])
+    return [_open_sides(group, languages) if len(group) > 1 else open_part(group[0], languages) for group in groups]
+
+
+def _moses_stem(argument: str) -> tuple[Path, str, float] | None:
+    """What the sides of line-aligned files share: folder, name without the language, and weight. None of anything else."""
+    path, weight = _weighted(argument)
+    file = Path(path).expanduser()
+    found = moses.language_and_stem(without_compression(file.name))
+    if found is None or not file.is_file() or is_readable(path):
+        return None
+    return file.parent, found[1], weight
+
+
+def _open_sides(arguments: Sequence[str], languages: Sequence[str]) -> Part:
+    paths, weights = zip(*map(_weighted, arguments), strict=True)
+    splits = {name: _chosen(source, languages) for name, source in moses.read_moses(find_files(paths)).items()}
+    return Part(name=" and ".join(paths), splits=splits, weight=weights[0], files=tuple(map(Path, paths)))
+
+
 def open_part(argument: str, languages: Sequence[str] = ()) -> Part:
     """PATH or PATH@WEIGHT: a corpus folder, or a file or folder in any format that is read, for which languages are needed."""
     path, weight = _weighted(argument)
@@ -61,6 +91,8 @@ def open_part(argument: str, languages: Sequence[str] = ()) -> Part:
         splits = {name: _chosen(corpus_source(corpus), languages) for name, corpus in corpora.items()}
         files = tuple(file for corpus in corpora.values() for file in corpus.files.values())
         return Part(name=path, splits=splits, weight=weight, files=(folder, *files))
+    if _moses_stem(argument) is not None:
+        raise DataError(f"{path} is one side of line-aligned files; name the other one next to it, as in pairs.en pairs.ca.")
     if not is_readable(path):
         raise DataError(f"{path}: there is no corpus folder and no file in a known format here; see graftmt prepare --help.")
     if len(languages) < 2:

@@ -94,6 +94,32 @@ def match_names(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def same_language(name: str, code: str) -> bool:
+    """Whether a name, in words too, is this very language: `Catalan` and `cat_Latn` for ca."""
+    if _form(name) == _form(code):
+        return True
+    return bool(name) and is_installed() and _same(tag_of(name), tag_of_code(code), exact=False)
+
+
+def variants_of(chosen: Iterable[str], names: Iterable[str]) -> dict[str, list[str]]:
+    """Name → those of the other names that are its language in its script, of some region or variant: en_us and en_gb for en.
+
+    None where a name could be of several, and for languages that are asked for themselves.
+    """
+    chosen = list(chosen)
+    found: dict[str, list[str]] = {}
+    if not is_installed():
+        return found
+    tags = {name: tag for name in chosen if (tag := tag_of_code(name)) is not None}
+    for name in dict.fromkeys(names):
+        tag = tag_of_code(name) if name not in tags and name not in chosen else None
+        if tag is not None:
+            fitting = [one for one, other in tags.items() if tag.language == other.language and tag.may_be_written_as(other)]
+            if len(fitting) == 1:
+                found.setdefault(fitting[0], []).append(name)
+    return found
+
+
 def new_language(name: str, known: Iterable[str] = ()) -> str:
     """The code under which a new language is stored: the one given, the standard one for a name in words.
 

@@ -98,6 +98,14 @@ def tag_of_code(code: str) -> Tag | None:
     return _tag(found)
 
 
+def code_of_words(name: str) -> str | None:
+    """ca for `Catalan`; None of what is a code, means no language, or cannot be told as the library is missing."""
+    if not is_installed() or not name.strip() or tag_of_code(name) is not None:
+        return None
+    tag = _tag_of_words(name.strip())
+    return None if tag is None else tag.standard
+
+
 def is_private(code: str) -> bool:
     """Whether BCP 47 leaves the meaning of this code to its users: x-…, qaa to qtz."""
     first = re.split("[-_@]", code.lower())[0]

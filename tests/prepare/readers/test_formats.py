@@ -16,6 +16,7 @@ import pytest
 from graftmt.data.corpus import LONGEST_LINE
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
 from graftmt.prepare.readers import parse_languages
+from graftmt.prepare.readers.any_format import Wanted, read_any
 from graftmt.prepare.readers.delimited import read_tables
 from graftmt.prepare.readers.flores import read_flores
 from graftmt.prepare.readers.gettext import read_gettext
@@ -28,6 +29,7 @@ from graftmt.prepare.readers.stored_parts import Limits
 from graftmt.prepare.readers.ted import read_ted, unescape
 from graftmt.prepare.readers.tmx import read_tmx
 from graftmt.prepare.readers.unpc import is_unpc_file, read_unpc
+from graftmt.progress import heard_by
 
 # --- TED
 
@@ -171,7 +173,7 @@ def test_csv_has_quotes_and_line_ends_inside_them(write, stored, lines_of) -> No
 @pytest.mark.parametrize(
     ("name", "text", "columns", "words"),
     [
-        ("t.tsv", "a\tb\n\nc\n", {"en": "1", "fr": "2"}, r"t\.tsv, line 3: 1 columns, but fr is column 2"),
+        ("t.tsv", "a\tb\n\nc\n", {"en": "1", "fr": "2"}, r"t\.tsv, line 3: 1 column, but fr is column 2"),
         ("t.tsv", "english\tfrench\n", {"en": "englsh"}, "has no column 'englsh'; did you mean 'english'"),
         ("t.csv", 'en,fr\n"a,b\n', None, r"t\.csv, line 2: not valid CSV"),
         ("t.csv", 'en,fr\n"a" b,c\n', None, r"t\.csv, line 2: not valid CSV"),
@@ -200,8 +202,38 @@ def test_a_row_with_more_cells_than_the_header_is_refused_whichever_columns_are_
             assert next(lines)[0] == "a"
             with pytest.raises(DataError, match=rf"{name}, line 4: 3 .*\b2\b.*--delimiter"):
                 next(lines)
-        rows = [("en", "fr"), ("a", "b"), ("c", "d")]
+        files = stored(write(name, "x\ty\na\tb\n\nc\td\te\n".replace("\t", tab)))
+        rows = [("x", "y"), ("a", "b"), ("c", "d")]
         assert lines_of(read_tables(files, {"en": "1", "fr": "2"})) == {"train": rows}  # no header says how many there are
+
+
+def test_all_bad_rows_are_counted_and_may_be_left_out(write, stored, lines_of) -> None:
+    text = "en\tfr\n" + "".join(f"a{n}\n" if n % 3 == 0 else f"a{n}\tb{n}\n" for n in range(1, 31))
+    files = stored(write("t.tsv", text))
+    with pytest.raises(DataError, match=r"line 4: 1 column, .* in 9 rows more: lines 7, 10, 13, 16, 19, ….*--skip-bad-rows"):
+        list(read_tables(files)["train"])
+    heard: list[str] = []
+    with heard_by(heard.append):
+        assert len(lines_of(read_tables(files, skip_bad_rows=True))["train"]) == 20
+    assert len(heard) == 1 and "10 rows without the right number of columns left out: lines 4, 7" in heard[0]
+
+
+@pytest.mark.parametrize("first", ["en\tfr", "English\tFrench", "eng_Latn\tfra_Latn"])
+def test_a_first_line_that_names_the_columns_is_no_text(write, stored, lines_of, first: str) -> None:
+    pytest.importorskip("langcodes")
+    files = stored(write("t.tsv", f"{first}\na\tb\n"))
+    heard: list[str] = []
+    with heard_by(heard.append):
+        assert lines_of(read_tables(files, {"en": "1", "fr": "2"})) == {"train": [("a", "b")]}
+    assert len(heard) == 1 and "--no-header" in heard[0]
+    assert lines_of(read_tables(files, {"fr": "1", "en": "2"}))["train"][0] == tuple(first.split("\t"))
+    assert len(lines_of(read_tables(files, {"en": "1", "fr": "2"}, header=False))["train"]) == 2
+
+
+def test_columns_may_be_named_in_words(write, stored, lines_of) -> None:
+    pytest.importorskip("langcodes")
+    found = read_tables(stored(write("t.tsv", "Catalan\tBrazilian Portuguese\na\tb\n")))
+    assert found["train"].languages == ("ca", "pt_BR") and lines_of(found) == {"train": [("a", "b")]}
 
 
 def test_options_of_tables_that_cannot_be_meant(write, stored) -> None:
@@ -245,6 +277,19 @@ def test_regions_are_folded_where_asked(write, stored, lines_of) -> None:
     assert lines_of(read_tmx(files, {"en": "en", "pt": "pt"}, fold_regions=True)) == {"train": [("a", "c")]}
     with pytest.raises(LanguageError, match=r"'en'.*: en_gb, en_us, pt_br.*--fold-regions"):
         list(read_tmx(files, {"en": "en"})["train"])
+
+
+def test_text_in_a_variant_is_not_lost_in_silence(write, stored, lines_of) -> None:
+    pytest.importorskip("langcodes")
+    body = unit(en="a", ca="b") + unit(en_US="c", ca_ES_valencia="d") + unit(en="e", ca="f", ca_ES_valencia="g")
+    path = write("m.tmx", tmx(body))
+    heard: list[str] = []
+    with heard_by(heard.append):
+        assert lines_of(read_tmx(stored(path), {"ca": "ca"})) == {"train": [("b",), ("f",)]}
+    assert heard and "text in ca_es_valencia too, which is not taken for ca; --fold-regions" in heard[0]
+    found = read_any(str(path), Wanted(new=("ca",), partners=("en",), known=("en", "fr")))
+    assert list(found.source) == [("b", "a"), ("d", "c"), ("f", "e")]
+    assert found.note == "ca_es_valencia is taken for ca too; en_us is taken for en too"
 
 
 LAUGHS = (

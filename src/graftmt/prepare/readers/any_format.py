@@ -18,7 +18,7 @@ from graftmt.prepare.readers import arrow, delimited, gettext, jsonl, moses, par
 from graftmt.prepare.readers.archives import StoredFile, find_files, is_archive, without_compression
 from graftmt.prepare.readers.combination import concatenate
 from graftmt.prepare.source import Line, Source
-from graftmt.text.aliases import find_language, listed, match_names
+from graftmt.text.aliases import find_language, listed, match_names, variants_of
 
 _SAMPLE = 2000
 
@@ -113,7 +113,10 @@ def _files_in(argument: str, is_one: Callable[[str], bool], name: str) -> list[S
 
 
 def _in_wanted(source: Source, wanted: Wanted, where: str) -> Source:
-    """The same lines in the wanted languages, by their codes."""
+    """The same lines in the wanted languages, by their codes.
+
+    A line without text in a language has that of its regions and variants, as ca-ES-valencia for ca; never of another script.
+    """
     codes = wanted.codes_of(source.languages)
     if not wanted.are_all(list(codes.values())):
         raise LanguageError(
@@ -122,15 +125,22 @@ def _in_wanted(source: Source, wanted: Wanted, where: str) -> Source:
             f"{'' if wanted.partners else ': ' + listed(wanted.known)}. Say what each is called, and convert it first: "
             f"graftmt prepare --help"
         )
-    places = [source.languages.index(name) for name in codes]
+    kinds = variants_of(codes, source.languages)
+    places = [[source.languages.index(one) for one in (name, *kinds.get(name, ()))] for name in codes]
 
     def read() -> Iterator[Line]:
         for line in source:
-            texts = tuple(line[place] for place in places)
+            texts = tuple(next((line[place] for place in alike if line[place]), "") for alike in places)
             if any(texts):
                 yield texts
 
     return Source(source.name, tuple(codes.values()), read)
+
+
+def _variants_note(codes: Mapping[str, str], names: Sequence[str]) -> str:
+    """Which other names are taken for a language too."""
+    taken = [f"{', '.join(others)} is taken for {codes[name]} too" for name, others in variants_of(codes, names).items()]
+    return "; ".join(taken)
 
 
 # One function a format
@@ -171,13 +181,14 @@ def _no_columns(file: StoredFile, first: Sequence[str], wanted: Wanted) -> str:
 
 
 def _tmx(files: Sequence[StoredFile], wanted: Wanted) -> tuple[dict[str, Source], str, int]:
+    found = tmx.read_tmx(files)
     try:
-        found = tmx.read_tmx(files)
         for source in found.values():
             _in_wanted(source, wanted, source.name)
     except LanguageError:
         found = tmx.read_tmx(files, fold_regions=True)  # en-US and en-GB are both there, and each alone could be English
-    return found, "", 1
+    names = list(dict.fromkeys(name for source in found.values() for name in source.languages))
+    return found, _variants_note(wanted.codes_of(names), names), 1
 
 
 def _jsonl(files: Sequence[StoredFile], wanted: Wanted) -> tuple[dict[str, Source], str, int]:

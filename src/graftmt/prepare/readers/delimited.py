@@ -12,6 +12,8 @@ from graftmt.prepare.readers.combination import by_split, split_of
 from graftmt.prepare.readers.language_labels import choose_languages
 from graftmt.prepare.readers.lines import LONGEST_RECORD, read_records, too_long
 from graftmt.prepare.source import Line, Source
+from graftmt.progress import say
+from graftmt.text.aliases import same_language
 
 
 def is_table(name: str) -> bool:
@@ -24,11 +26,13 @@ def read_tables(
     *,
     delimiter: str | None = None,
     header: bool | None = None,
+    skip_bad_rows: bool = False,
 ) -> dict[str, Source]:
     """By split. `columns`: language → the column's number, from 1, or its name in the header; without, the header's names.
 
-    A first line is a header where columns go by name, unless `header` says so or not. Lines without anything are skipped; one
-    with more cells than the header has is an error, whichever columns are taken.
+    A first line is a header where columns go by name, or where it names the languages of columns that go by number; `header`
+    overrules both. Lines without anything are skipped. One with fewer cells than are needed, or more than the header
+    has, is an error, whichever columns are taken; or is left out and counted, with `skip_bad_rows`.
     """
     if delimiter is not None and len(delimiter) != 1:
         raise ConfigError(f"the delimiter is {delimiter!r}; expected one character, such as ';' or a tab.")
@@ -38,7 +42,23 @@ def read_tables(
     has_header = not by_number if header is None else header
     if not has_header and not by_number:
         raise ConfigError("without a header columns go by number; write --columns en=1,fr=2.")
-    return by_split((split_of(file), _source(file, columns, delimiter, has_header, by_number)) for file in files)
+    found = []
+    for file in files:
+        named = by_number and header is None and columns is not None and _names_languages(file, columns, delimiter)
+        if named:
+            say(f"note: the first line of {file} names the columns, so it is no text (--no-header takes it as text).")
+        source = _source(file, columns, delimiter, has_header or named, by_number, skip_bad_rows)
+        found.append((split_of(file), source))
+    return by_split(found)
+
+
+def _names_languages(file: StoredFile, columns: Mapping[str, str], delimiter: str | None) -> bool:
+    """Whether the first line has each language's code or name in its column."""
+    row = next((row for _, row in _rows(file, delimiter)), [])
+    places = {language: int(column[:9]) - 1 for language, column in columns.items()}
+    if max(places.values()) >= len(row):
+        return False
+    return all(same_language(row[place].strip(), language) for language, place in places.items())
 
 
 def first_row(file: StoredFile, delimiter: str | None = None) -> list[str]:
@@ -50,7 +70,12 @@ def first_row(file: StoredFile, delimiter: str | None = None) -> list[str]:
 
 
 def _source(
-    file: StoredFile, columns: Mapping[str, str] | None, delimiter: str | None, has_header: bool, by_number: bool
+    file: StoredFile,
+    columns: Mapping[str, str] | None,
+    delimiter: str | None,
+    has_header: bool,
+    by_number: bool,
+    skip_bad_rows: bool,
 ) -> Source:
     names = next((row for _, row in _rows(file, delimiter)), None) if has_header and not by_number else []
     if names is None:
@@ -59,32 +84,60 @@ def _source(
         places = {language: int(column[:9]) - 1 for language, column in columns.items()}
     else:
         places = _places([name.strip() for name in names], columns, file, delimiter)
-    most = max(places.values())
+    most, told = max(places.values()), False
 
     def read() -> Iterator[Line]:
-        where, width = str(file), None
-        for count, (number, row) in enumerate(_rows(file, delimiter)):
+        nonlocal told
+        where, width = str(file), 0
+        rows = _rows(file, delimiter)
+        bad: list[int] = []
+        for count, (number, row) in enumerate(rows):
             if count == 0 and has_header:
                 width = len(row)
                 continue
-            if width is not None and len(row) > width:
-                quoting = "quote cells that hold the delimiter, " if _is_csv(file) else ""
-                raise DataError(
-                    f"{where}, line {number}: {len(row)} columns where the header has {width}; {quoting}take out what is too "
-                    "much or drop the row, or check the delimiter (--delimiter)."
-                )
-            if len(row) <= most:
-                missing = next(language for language, place in places.items() if place >= len(row))
-                raise DataError(
-                    f"{where}, line {number}: {len(row)} columns, but {missing} is column {places[missing] + 1}; complete the "
-                    "row or drop it, or check the delimiter (--delimiter) and the columns (--columns)."
-                )
+            if not most < len(row) <= (width or len(row)):
+                if not skip_bad_rows:
+                    others = [other for other, row in rows if not most < len(row) <= (width or len(row))]
+                    raise DataError(_bad_row(file, number, row, places, width, others))
+                bad.append(number)
+                continue
             texts = tuple(row[place] for place in places.values())
             if max(map(len, texts)) > LONGEST_LINE:
                 raise too_long(where, f"line {number}", max(map(len, texts)))
             yield texts
+        if bad and not told:
+            told = True
+            say(f"warning: {where}: {_rows_in_words(len(bad))} without the right number of columns left out: {_some(bad)}.")
 
     return Source(str(file), tuple(places), read)
+
+
+def _bad_row(
+    file: StoredFile, number: int, row: Sequence[str], places: Mapping[str, int], width: int, others: Sequence[int]
+) -> str:
+    """What is wrong with a row, in how many others too, and the ways out."""
+    cells = "1 column" if len(row) == 1 else f"{len(row)} columns"
+    if width and len(row) > width:
+        problem = f"{cells} where the header has {width}"
+        quoting = "quote cells that hold the delimiter, " if _is_csv(file) else ""
+    else:
+        missing = next(language for language, place in places.items() if place >= len(row))
+        problem, quoting = f"{cells}, but {missing} is column {places[missing] + 1}", ""
+    more = f" So it is in {_rows_in_words(len(others))} more: {_some(others)}." if others else ""
+    return (
+        f"{file}, line {number}: {problem}.{more} Check --delimiter, {quoting}mend the rows, or leave them out: graftmt "
+        "prepare tsv … --skip-bad-rows"
+    )
+
+
+def _rows_in_words(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
+def _some(numbers: Sequence[int]) -> str:
+    """line 4; lines 4, 7, 9, …"""
+    listed = ", ".join(f"{number:,}" for number in numbers[:5])
+    return f"line{'s' * (len(numbers) > 1)} {listed}{', …' * (len(numbers) > 5)}"
 
 
 def _places(names: list[str], columns: Mapping[str, str] | None, file: StoredFile, delimiter: str | None) -> dict[str, int]:

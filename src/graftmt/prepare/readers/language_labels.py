@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from graftmt.data.corpus import NO_LANGUAGES
 from graftmt.errors import ConfigError, DataError, LanguageError, nearest
+from graftmt.text.language_tags import code_of_words
 from graftmt.text.languages import is_language_name
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
@@ -73,14 +74,15 @@ def choose_languages(
     advice: str = "choose and name with --languages, as in en,fr=CODE",
 ) -> dict[str, str]:
     """The corpus's name → the file's own code, for those asked for or else all; codes match whatever their case and hyphens.
+    What a file calls Catalan is ca.
 
     `advice` is for a code that no language's file can be named by.
     """
     codes = list(found)
     if asked is None:
-        asked = {corpus_name(code): code for code in codes}
+        asked = {corpus_name(code_of_words(code) or code): code for code in codes}
         if len(asked) < len(codes):
-            twice = next(name for name in asked if sum(corpus_name(code) == name for code in codes) > 1)
+            twice = next(name for name in asked if sum(corpus_name(code_of_words(code) or code) == name for code in codes) > 1)
             raise DataError(f"{where} has the language {twice!r} twice; keep one of the two.")
     known = {_form(code): code for code in reversed(codes)}
     chosen: dict[str, str] = {}

@@ -12,6 +12,8 @@ from graftmt.prepare.readers.combination import by_split, split_of
 from graftmt.prepare.readers.language_labels import choose_languages
 from graftmt.prepare.readers.lines import check_text, too_long
 from graftmt.prepare.source import Line, Source
+from graftmt.progress import say
+from graftmt.text.aliases import variants_of
 
 _BLOCK = 1 << 16
 _LONGEST_TOKEN = 2 << 20  # bytes between two angle brackets: the parser goes over an unfinished one again and again
@@ -58,6 +60,8 @@ def _source(file: StoredFile, languages: Mapping[str, str] | None, fold: bool, a
                 f"{file} has no text in {missing!r}{nearest(missing, seen) or ';'} there: "
                 f"{', '.join(sorted(seen)[:40]) or 'none'}.{hint}"
             )
+        for code, others in variants_of(chosen.values(), sorted(seen)).items():
+            say(f"note: {file} has text in {', '.join(others)} too, which is not taken for {code}; --fold-regions takes it.")
 
     return Source(str(file), tuple(chosen), read)
 
