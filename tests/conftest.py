@@ -40,6 +40,11 @@ def pytest_runtest_makereport() -> Generator[None, Any, Any]:
     return failed_if_skipped((yield))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest begin first, so that no process works on one of them when the others are done."""
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, Any, Any]:
     return failed_if_skipped((yield))

@@ -13,6 +13,7 @@ from graftmt.base import read_base_document
 from graftmt.data import Corpus
 from graftmt.errors import DataError, GraftError
 from graftmt.packs import read_pack_document
+from graftmt.prepare.output_folder import open_splits
 
 
 def test_a_pack_is_no_base(tmp_path: Path) -> None:
@@ -50,6 +51,19 @@ def test_a_table_is_no_corpus(tmp_path: Path) -> None:
         (tmp_path / name).write_text("x\n", encoding="utf-8")
         with pytest.raises(DataError, match=command):
             Corpus.open(tmp_path / name, "test")
+        with pytest.raises(DataError, match=command):
+            open_splits(tmp_path / name)
+
+
+def test_packs_are_one_argument(
+    graftmt: Callable[..., Any], graft_base: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pack.json").write_text('{"kind": "pack"}', encoding="utf-8")
+    result = graftmt("translate", "-b", str(graft_base()), "-p", "a", "b", "-s", "en", "-t", "fr")
+    assert result.code == 1 and "with commas between them: -p a,b" in result.stderr
 
 
 def test_text_is_no_argument_of_translate(graftmt: Callable[..., Any], graft_base: Callable[..., Path]) -> None:

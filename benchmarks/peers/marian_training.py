@@ -38,6 +38,7 @@ def learn_pieces(lines: Sequence[str], size: int) -> bytes:
         model_writer=written,
         vocab_size=size,
         hard_vocab_limit=False,
+        character_coverage=1.0,  # a letter less is <unk>, which generate writes and graftmt never does
         minloglevel=2,
         num_threads=1,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from graftmt.errors import ConfigError
 from graftmt.options import argument, option
+from graftmt.places import PACK
 
 MODEL, TEXT, SEARCH, RUN = "Model", "Text", "Search", "Running"
 
@@ -92,6 +93,9 @@ class TranslateOptions(WayOptions):
         if len(text) == 1 and Path(text[0]).is_file():
             file = shlex.quote(text[0])
             return f"to translate the file {text[0]}: --input {file} --output FILE, or < {file}"
+        if any(Path(one).is_dir() and PACK.is_one(Path(one)) for one in text):
+            given = ",".join([*map(str, self.packs), *text])
+            return f"several packs are one argument, with commas between them: -p {shlex.quote(given)}"
         said = " ".join(text)
         return (
             f"{said[:60]!r} is text, which translate reads from standard input: echo {shlex.quote(said)} | "

@@ -74,7 +74,7 @@ def test_a_pack_comes_with_what_was_found_before_and_after(source, graft_base, t
 
 @pytest.mark.slow
 def test_it_says_what_it_sees_and_what_to_type_next(source) -> None:
-    result = source()
+    result = source("--lines", "20")
     assert result.code == 0
     for words in (
         "The text:",
@@ -93,6 +93,14 @@ def test_it_says_what_it_sees_and_what_to_type_next(source) -> None:
     assert "More text would help: twice the 300 line pairs" in result.stdout
     assert "Try it" not in result.stdout
     assert "Warning" not in result.stderr  # Python's own, with a line of code
+
+
+@pytest.mark.slow
+def test_a_few_lines_are_no_verdict_and_of_two_packs_each_has_its_line_at_the_end(add, graft_corpus: Path) -> None:
+    result = add("el", "--train", str(graft_corpus), "-q")  # scored on four lines
+    assert result.code == 0, result.stderr
+    assert result.stdout.count("Verdict: unknown. 4 lines were scored (chrF ") == 2
+    assert result.stdout.splitlines()[-2:] == [f"runs/el-{side}/pack: unknown" for side in ("source", "target")]
 
 
 @pytest.mark.slow

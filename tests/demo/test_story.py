@@ -239,6 +239,7 @@ def test_the_demo_reaches_its_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.first
 def test_from_scratch_reaches_the_same_scores(tmp_path: Path) -> None:
     """Some ten minutes on two cores: the whole training, then the shipped base on the same lines."""
     few = {"test_lines": 200, "pack_steps": 2}

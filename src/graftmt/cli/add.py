@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +53,7 @@ def add(options: AddOptions, quiet: Quiet = False, as_json: AsJson = False) -> N
         return
     for result in results:
         show(result, options.base, told=results[0].examination if result is not results[0] else None)
+    show_all(results)
 
 
 def show(result: AddResult, base: Path, *, told: Examination | None = None) -> None:
@@ -90,6 +92,14 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
         for advice in judgement.advice:
             wrapped(console, advice)
         wrapped(console, judgement.headline)
+
+
+def show_all(results: Sequence[AddResult]) -> None:
+    """Where several packs were made: each in a line, at the end."""
+    made = [result for result in results if result.pack is not None]
+    if len(made) > 1:
+        levels = [f": {result.judgement.level}" if result.judgement is not None else "" for result in made]
+        tell("", *(f"{result.path}{level}" for result, level in zip(made, levels, strict=True)))
 
 
 def wrapped(console: Console, text: str) -> None:

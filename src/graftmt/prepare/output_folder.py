@@ -7,12 +7,15 @@ from pathlib import Path
 
 from graftmt.data.corpus import Corpus, check_equal_lengths, find_files
 from graftmt.errors import DataError
+from graftmt.mistaken import instead_of_corpus
 from graftmt.places import CORPUS, check_place
 from graftmt.prepare.source import Line, Source
 
 
 def open_splits(folder: Path) -> dict[str, Corpus]:
     """All splits of a corpus folder; an error says what was expected where there are none."""
+    if mistaken := instead_of_corpus(folder):
+        raise DataError(f"there is no corpus folder {folder}: {mistaken}")
     if not folder.is_dir():
         raise DataError(f"there is no corpus folder {folder}; expected files such as train.en.txt in it.")
     names = sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()})
