@@ -69,7 +69,7 @@ AIMS = {
     BASE_ROWS: 4.0,
     OWN_ROWS: 6.0,
 }
-"""× transformers, as issue 18 has them; a pack may take a third of the memory of full fine-tuning."""
+"""× transformers, what is aimed at; a pack may take a third of the memory of full fine-tuning."""
 BEGINNING, PADDING, END, FIRST_PIECE = 0, 1, 2, 4
 SMOOTHING = 0.1
 

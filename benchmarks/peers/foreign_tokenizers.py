@@ -132,8 +132,8 @@ def character_rules(model: bytes) -> bytes:
     return bytes(sentencepiece_model_pb2.ModelProto.FromString(model).normalizer_spec.precompiled_charsmap)
 
 
-def nllb(folder: Path, *, codes: Sequence[str] | None = None, legacy: bool = False) -> Any:
-    """An NllbTokenizer, as transformers makes it from a BPE model, saved in `folder`."""
+def nllb(folder: Path, *, codes: Sequence[str] | None = None, legacy: bool = False, pieces: int = 0) -> Any:
+    """An NllbTokenizer, as transformers makes it from a BPE model, saved in `folder`; filled up to so many pieces."""
     from transformers import NllbTokenizer
     from transformers.tokenization_utils_sentencepiece import SentencePieceExtractor
 
@@ -143,6 +143,7 @@ def nllb(folder: Path, *, codes: Sequence[str] | None = None, legacy: bool = Fal
     merges = SentencePieceExtractor(str(folder / "made.model")).extract(True)[2]
     (folder / "made.model").unlink()
     vocabulary = {piece: row for row, piece in enumerate(fairseq_order(model))}
+    vocabulary |= {f"▁▁{row}": row for row in range(len(vocabulary), pieces)}  # which no text has
     tokenizer = NllbTokenizer(
         vocab=vocabulary,
         merges=[merge for merge in merges if all(part in vocabulary for part in (*merge, "".join(merge)))],

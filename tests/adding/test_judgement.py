@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -25,12 +26,14 @@ def judgement(
     lines: int = 100,
     numbers: Numbers = NONE,
     own_numbers: Numbers = NONE,
+    out_of_step: float = 0.0,
 ) -> Judgement:
     entry = {"source": "el", "target": "en", "bleu": 1.0, "chrf": chrf, "lines": lines, "zero_shot": False, "few_lines": False}
     directions = ("fr-en",) if own else ()
     counts = {"numbers": numbers, "own_numbers": own_numbers}
     verdict = Verdict("test", 5, {"el-en": entry}, [], copying=copying, own=own, own_directions=directions, **counts)
-    found = judged(verdict, side, pairs, recipe=Recipe.parse(recipe), is_default=is_default, still_improving=improving)
+    known: dict[str, Any] = {"is_default": is_default, "still_improving": improving, "out_of_step": out_of_step}
+    found = judged(verdict, side, pairs, recipe=Recipe.parse(recipe), **known)
     assert found is not None
     return found
 
@@ -59,6 +62,11 @@ def test_numbers_that_come_out_as_others_lower_the_level(wrong: int, level: str)
 def test_a_base_that_gets_them_wrong_too_is_the_standard_and_a_few_are_chance() -> None:
     assert judgement(95, own=95, numbers=Numbers(80, 20), own_numbers=Numbers(50, 12)).level == "excellent"
     assert judgement(95, own=95, numbers=Numbers(4, 4)).level == "excellent"
+
+
+def test_text_that_was_out_of_step_comes_first_of_all_advice() -> None:
+    assert "34% of the text was out of step" in judgement(45, own=60, out_of_step=0.34).advice[0]
+    assert not any("out of step" in words for words in judgement(45, own=60).advice)
 
 
 def test_a_line_or_two_say_nothing() -> None:

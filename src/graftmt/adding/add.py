@@ -241,6 +241,7 @@ def judgement_of(result: AddResult, verdict: Verdict) -> Judgement | None:
         recipe=result.pack.recipe,
         is_default=plan.request.recipe is None or plan.augment is not None,
         still_improving=is_still_improving([event for event in events if event["event"] == "validation"]),
+        out_of_step=max((entry["share"] for entry in result.alignment), default=0.0),
     )
 
 

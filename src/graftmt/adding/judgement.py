@@ -70,16 +70,28 @@ class Judgement:
 
 
 def judged(
-    verdict: Verdict, side: Side, pairs: int, *, recipe: Recipe, is_default: bool, still_improving: bool = False
+    verdict: Verdict,
+    side: Side,
+    pairs: int,
+    *,
+    recipe: Recipe,
+    is_default: bool,
+    still_improving: bool = False,
+    out_of_step: float = 0.0,
 ) -> Judgement | None:
-    """None where no trained direction could be scored. `pairs`: lines that were trained on."""
+    """None where no trained direction could be scored. `pairs`: lines that were trained on; `out_of_step`: share of them."""
     trained = [entry for entry in verdict.scores.values() if not (entry["zero_shot"] or entry["few_lines"])]
     if not trained:
         return None
     score = fmean(entry["chrf"] for entry in trained)
     lines = sum(entry["lines"] for entry in trained)
     level = "unknown" if lines < FEWEST_LINES else _level(score, verdict)
-    advice = [*_more_text(side, pairs, level), *_more_steps(still_improving, level), *_recipe_cost(recipe, side, is_default)]
+    advice = [
+        *_aligned(out_of_step),
+        *_more_text(side, pairs, level),
+        *_more_steps(still_improving, level),
+        *_recipe_cost(recipe, side, is_default),
+    ]
     return Judgement(
         level=level,
         score=score,
@@ -146,6 +158,13 @@ def _on_curve(side: Side, pairs: int) -> float:
     later = next((index for index, (at, _) in enumerate(known[1:], 1) if place <= at), len(known) - 1)
     (x0, y0), (x1, y1) = known[later - 1], known[later]
     return max(0.0, y0 + (y1 - y0) * (place - x0) / (x1 - x0))
+
+
+def _aligned(out_of_step: float) -> list[str]:
+    """Of text that was used although it is not aligned."""
+    if not out_of_step:
+        return []
+    return [f"{max(out_of_step, 0.01):.0%} of the text was out of step, as said before training: aligning it helps most."]
 
 
 def _more_text(side: Side, pairs: int, level: Level) -> list[str]:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from graftmt.base import Base
-from graftmt.errors import LanguageError
+from graftmt.errors import LanguageError, first_few
 from graftmt.model import ModelConfig
 from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import Shape, Side
@@ -132,7 +132,7 @@ def check_recipe(recipe: Recipe, side: Side, languages: Sequence[str], base: Bas
     for language in languages:
         if language in known:
             raise LanguageError(
-                f"{language!r} is one of the base's languages already ({', '.join(known)}); a pack is for a new one."
+                f"{language!r} is one of the base's languages already ({first_few(known)}); a pack is for a new one."
             )
     if len(set(languages)) < len(languages) or not languages:
         raise LanguageError(f"a pack is for one or several different languages; got {', '.join(languages) or 'none'}.")
