@@ -114,7 +114,21 @@ def commands(work: Path, arguments: argparse.Namespace) -> dict[str, list[str]]:
     text = ["--train", "train.tsv", "--test", "test.tsv", "--with", "eng_Latn"]
 
     def add(side: str) -> list[str]:
-        return ["add", NEW, "-b", "base", *text, *few, "--side", side, "--run", side, "--fresh", "tensorboard=false"]
+        return [
+            "add",
+            NEW,
+            "-b",
+            "base",
+            *text,
+            *few,
+            "--side",
+            side,
+            "--run",
+            side,
+            "--fresh",
+            "tensorboard=false",
+            "validation.lines=4",
+        ]
 
     sample = [*["head", "-n", str(arguments.translated), "test.en"]]
     packs = ["-p", "source/pack,target/pack"]

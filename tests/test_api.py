@@ -44,6 +44,8 @@ def test_a_pack_comes_from_pairs_and_translates(base: Base, pairs: list[tuple[st
     heard: list[dict[str, Any]] = []
     pack = add(base, "el", pairs, partner="en", side="source", recipe="embed", on_step=heard.append, **QUICK)
     assert isinstance(pack, Pack)
+    assert repr(pack).startswith("<Pack el (source): embed, ") and len(repr(pack)) < 120 and "tensor" not in repr(pack)
+    assert f"en, fr, ru, fingerprint {base.fingerprint[:16]}>" in repr(base)
     assert (pack.languages, pack.side, pack.recipe, pack.base) == (("el",), "source", Recipe(), base.fingerprint)
     assert {event["event"] for event in heard} >= {"train"}
     assert (tmp_path / "runs" / "el-source" / "plan.json").is_file()

@@ -149,6 +149,9 @@ def import_model(source: str | Path, output: str | Path, **options: Any) -> Base
     from graftmt.interop.importing.import_options import ImportOptions
 
     given = {**options, "source": str(source), "output": Path(output)}
+    for key in ("source_languages", "target_languages"):
+        if isinstance(given.get(key), str):
+            given[key] = tuple(name.strip() for name in given[key].split(","))
     return import_base(from_mapping(ImportOptions, given)).base
 
 

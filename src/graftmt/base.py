@@ -21,7 +21,7 @@ from graftmt.base_card import BaseCard, model_card
 from graftmt.configuration import from_mapping, to_mapping
 from graftmt.devices import choose_device, named_dtype
 from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
-from graftmt.errors import CheckpointError, ConfigError, GraftError
+from graftmt.errors import CheckpointError, ConfigError, GraftError, first_few
 from graftmt.files import atomic_folder, write_json, write_text
 from graftmt.known_files import is_known, remember
 from graftmt.mistaken import instead_of_base
@@ -61,7 +61,7 @@ class BaseDocument(_Required, total=False):
     """Where the text is not of our own kind."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Base:
     """A multilingual model that already exists. Nothing in graftmt changes its tensors after it is made."""
 
@@ -73,6 +73,11 @@ class Base:
     """Empty until it is stored or loaded: the hash is that of the stored tensors, whatever precision runs."""
     folder: Path | None = field(default=None, compare=False)
     """Where it was loaded from or stored last."""
+
+    def __repr__(self) -> str:
+        """What it is, without its tensors."""
+        mark = self.fingerprint[:16] or "none yet"
+        return f"<Base {self.folder or 'in memory'}: {first_few(self.languages)}, fingerprint {mark}>"
 
     @property
     def languages(self) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def _languages(add: AddPlan) -> tuple[str, tuple[str, ...]]:
         pivot=_pivot(corpus),
         teacher=options.teacher,
     )
-    pivot, languages = choose_languages(asked, corpus.train, add.base.languages)
+    pivot, languages = choose_languages(asked, corpus.train, add.base.languages, add.base.target_languages)
     if Spec.parse(add.augment, options.languages).back_translated:
         way_out = "Take another --teacher, leave it out, or train without: --augment none."
         Teacher(base=options.teacher or options.base).check(pivot, languages, way_out)

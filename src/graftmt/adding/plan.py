@@ -194,6 +194,7 @@ def check_request(request: Request, base: Base) -> None:
     if options.base_precision == "bf16" and choose_device(options.device) == "cpu":
         raise ConfigError("a base in bf16 is for training on a GPU; on a CPU fp32 is faster. Leave the precision out.")
     SearchOptions(beam=options.beam)
+    possible_partners(request, base)
     _check_augmentation(request, base)
     check_place(request.run, RUNS["pack"])
     if request.output is not None:
@@ -305,11 +306,21 @@ def default_augmentation(request: Request, corpus: AddCorpus, base: Base) -> str
 
     For text with one partner alone, for with several the encoder sees several codes; and where there is enough of it.
     """
-    if not augments_by_default(request, base) or len(corpus.partners) != 1 or len(base.languages) == 1:
+    if not augments_by_default(request, base) or len(corpus.partners) != 1 or _why_no_lines(request, corpus, base):
         return None
     each, most = pairs_for_a_line(base, len(request.languages)), most_lines(base, len(request.languages))
     lines = corpus.pairs(most=most * each) // each
     return f"{lines}-bt" if lines >= FEWEST_LINES else None
+
+
+def _why_no_lines(request: Request, corpus: AddCorpus, base: Base) -> str:
+    """What keeps the base from translating the text into others of its languages; "" where nothing does."""
+    (partner,) = corpus.partners
+    if not {*base.target_languages} - {partner}:
+        return f"the base {'has' if len(base.languages) == 1 else 'writes'} no other language"
+    if partner not in base.source_languages and request.options.teacher is None:
+        return f"the base does not read {partner}, so it cannot translate the text into its other languages"
+    return ""
 
 
 def augments_by_default(request: Request, base: Base) -> bool:
@@ -330,8 +341,8 @@ def reason_for(plan: AddPlan) -> str:
             f"to read {', '.join(request.languages)}."
         )
         return words if parent is not None else f"{words} For embeddings alone: --augment none."
-    if len(plan.given.partners) != 1 or len(base.languages) == 1:
-        why = "training sees several languages already" if len(plan.given.partners) > 1 else "the base has no other language"
+    several = "training sees several languages already" if len(plan.given.partners) > 1 else ""
+    if why := several or _why_no_lines(request, plan.given, base):
         return "" if parent is not None else f"embeddings alone by default: {why}."
     needed = FEWEST_LINES * pairs_for_a_line(base, len(request.languages))
     why = f"{plan.given.pairs(needed):,} line pairs are too few for lines in the base's other languages; {needed:,} are needed"

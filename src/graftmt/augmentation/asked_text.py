@@ -27,8 +27,10 @@ def open_splits(train: Sequence[str], new: Sequence[str], known: Sequence[str]) 
     return splits
 
 
-def choose_languages(options: AugmentOptions, train: Corpus, base_languages: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The pivot, and the other languages to pair the new ones with."""
+def choose_languages(
+    options: AugmentOptions, train: Corpus, base_languages: Sequence[str], written: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """The pivot, and the other languages to pair the new ones with: by default all that the base has `written`."""
     for language in options.new:
         if language in base_languages:
             raise LanguageError(f"{language} is already one of the base's languages ({', '.join(base_languages)}).")
@@ -45,7 +47,7 @@ def choose_languages(options: AugmentOptions, train: Corpus, base_languages: Seq
             f"are: {', '.join(partners) or 'none'}."
         )
     if options.languages is None:
-        return pivot, tuple(language for language in base_languages if language != pivot)
+        return pivot, tuple(language for language in written if language != pivot)
     for language in options.languages:
         if language not in base_languages or language == pivot:
             others = [name for name in base_languages if name != pivot]

@@ -22,7 +22,7 @@ from graftmt.augmentation.back_translation import (
 )
 from graftmt.augmentation.chunks import Work, differences
 from graftmt.augmentation.line_choice import Plan, Spec, make_plan
-from graftmt.base import Base, read_base_document
+from graftmt.base import Base, read_base_text
 from graftmt.data import Corpus
 from graftmt.devices import choose_device
 from graftmt.engines import Engine
@@ -34,6 +34,7 @@ from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable
 from graftmt.progress import pace, progress, say
 from graftmt.reading import open_regular
+from graftmt.text import languages_of
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals
 
@@ -77,10 +78,11 @@ def augment(
     `search`: what `translate_with` names, if that is not graftmt itself."""
     started = time.monotonic()
     spec = Spec.parse(options.spec, options.new)
-    base_languages = tuple(read_base_document(options.base)["languages"])
+    text = read_base_text(options.base)
+    base_languages = languages_of(text)
     known = (*options.new, *base_languages)
     splits = open_splits(options.train, options.new, known) if splits is None else splits
-    pivot, languages = choose_languages(options, splits["train"], base_languages)
+    pivot, languages = choose_languages(options, splits["train"], base_languages, text.target_languages)
     teacher = Teacher(
         base=options.teacher or options.base,
         packs=parse_packs(options.packs),

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from graftmt.augmentation.chunk_workers import ChunkEngine, map_chunks
 from graftmt.augmentation.chunks import Chunk, Translated, Work
 from graftmt.augmentation.line_choice import Plan
-from graftmt.base import Base, read_base_document
+from graftmt.base import Base, read_base_document, read_base_text
 from graftmt.data import Corpus
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.devices import choose_device
 from graftmt.engines import Engine
 from graftmt.errors import LanguageError, nearest
-from graftmt.packs import load_pack
+from graftmt.packs import Side, load_pack
+from graftmt.text import languages_of
 from graftmt.translation_requests import LongLine, Request
 from graftmt.translator import Translator
 
@@ -61,15 +62,19 @@ class Teacher:
 
     def check(self, source: str, targets: Sequence[str], way_out: str = WITH_OTHERS) -> None:
         """It has to read the pivot and to write all the others; said now rather than by a worker in an hour."""
-        known = list(read_base_document(self.base)["languages"])
+        text = read_base_text(self.base)
         packs = [load_pack(path) for path in (self.packs.values() if isinstance(self.packs, Mapping) else self.packs)]
-        for side, wanted in (("source", [source]), ("target", targets)):
-            here = [*known, *(language for pack in packs if pack.side == side for language in pack.languages)]
+        asked: tuple[tuple[Side, Sequence[str]], ...] = (("source", [source]), ("target", targets))
+        for side, wanted in asked:
+            here = [
+                *languages_of(text, side),
+                *(language for pack in packs if pack.side == side for language in pack.languages),
+            ]
             for language in wanted:
                 if language not in here:
                     verb = "read" if side == "source" else "write"
                     raise LanguageError(
-                        f"the teacher {self.base} cannot {verb} {language!r}{nearest(language, here) or '.'} It knows: "
+                        f"the teacher {self.base} cannot {verb} {language!r}{nearest(language, here) or '.'} It {verb}s: "
                         f"{', '.join(here)}. {way_out}"
                     )
 

@@ -93,10 +93,13 @@ def describe(folder: Path) -> dict[str, Any]:
 
 def describe_base(folder: Path) -> dict[str, Any]:
     """base.json, and whether the tensors still have its fingerprint."""
-    from graftmt.base import check_stored, read_base_document
+    from graftmt.base import check_stored, read_base_document, read_base_text
 
     document = read_base_document(folder)
     check_stored(folder)
+    text = read_base_text(folder)
+    if text.source_languages != text.target_languages:
+        document["languages"] = {"reads": list(text.source_languages), "writes": list(text.target_languages)}
     card = {key: value for key, value in document.pop("card").items() if key != "config"}
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()}
     return {**document, "unchanged": True, "bytes": sizes, "training": card}

@@ -87,11 +87,12 @@ def show(source: str, listing: Listing, offers: list[Offer]) -> None:
         return
     table = Table(title=plain(f"{source}, revision {listing.revision[:16]}"), title_justify="left")
     for column in ("name", "is", "languages", "for the base", "recipe", "licence", "MB", "chrF"):
-        table.add_column(column, justify="right" if column in ("MB", "chrF") else "left", overflow="fold")
+        right, is_copied = column in ("MB", "chrF"), column == "name"
+        table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=is_copied)
     for offer in offers:
         kind = offer.kind if offer.side is None else f"{offer.side} {offer.kind}"
         chrf = "" if offer.chrf is None else f"{offer.chrf:.1f} ({len(offer.scores)})"
-        cells = (offer.name, kind, ", ".join(offer.languages), (offer.base or "")[:16], offer.recipe or "", offer.licence or "")
+        cells = (offer.name, kind, ", ".join(offer.languages), (offer.base or "")[:12], offer.recipe or "", offer.licence or "")
         table.add_row(*map(plain, (*cells, f"{offer.size / 1e6:,.1f}", chrf)))
     Console().print(table)
 

@@ -24,7 +24,7 @@ from graftmt.packs.recipe import Recipe
 from graftmt.text import BaseText, Pieces, Text, languages_of
 
 
-@dataclass
+@dataclass(repr=False)
 class Pack:
     """One or several new languages on one side of the base whose fingerprint is `base`."""
 
@@ -58,6 +58,10 @@ class Pack:
 
         assert self.architecture is not None, "every pack that was made or loaded has one"
         return save_pack(self, path, self.architecture, dtype=dtype)
+
+    def __repr__(self) -> str:
+        """What it is, without its tensors."""
+        return f"<Pack {self.name}: {self.recipe}, {self.size:,} parameters, fingerprint {self.fingerprint[:16] or 'none yet'}>"
 
     @property
     def name(self) -> str:

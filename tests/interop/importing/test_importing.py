@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from graftmt import Base, GraftError, Translator, import_model
 from graftmt.cli.app import app
 from graftmt.devices import DTYPES
+from graftmt.errors import ConfigError
 from graftmt.interop.importing.origin import licence_in
 from graftmt.interop.importing.sources import find_source
 from graftmt.tensor_files import read_tensors
@@ -143,3 +144,30 @@ def test_the_command(model: Path, tmp_path: Path) -> None:
     assert document["fingerprint"] == Base.load(tmp_path / "base").fingerprint
     assert (document["family"], document["dtype"]) == ("m2m-100", "fp32")
     assert Translator(tmp_path / "base").translate(["Hello", ""], source="en", target="ru")[1] == ""
+
+
+def test_languages_of_a_model_of_one_way_may_be_named_in_words(imported: Callable[[str], Any], tmp_path: Path) -> None:
+    pytest.importorskip("langcodes")
+    folder = str(imported("marian-codes").theirs.folder)
+    command = ["import", folder, "-o", str(tmp_path / "base")]
+    result = CliRunner().invoke(app, [*command, "--from", "English, German,nl"])
+    assert result.exit_code == 0, result.output
+    base = Base.load(tmp_path / "base")
+    assert base.source_languages == ("en", "de", "nl")
+    written = base.target_languages[0]
+    assert "reads 3 languages (en, de, nl)" in result.stdout and "If it reads more" not in result.stdout
+    assert (
+        f"--side source --with {written}; or " in " ".join(result.stdout.split()) and "--side target --with en" in result.stdout
+    )
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "base")]).stdout
+    assert "reads: en, de, nl" in shown and f"writes: {written}" in shown
+    with pytest.raises(ConfigError, match=r"--to: .* has codes of its own for what it writes"):
+        import_model(folder, tmp_path / "other", target_languages="xx")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_model_whose_files_name_one_language_may_read_more(imported: Callable[[str], Any], tmp_path: Path) -> None:
+    folder = str(imported("marian-codes").theirs.folder)
+    result = CliRunner().invoke(app, ["import", folder, "-o", str(tmp_path / "base")])
+    assert result.exit_code == 0 and "reads 1 language (" in result.stdout
+    assert "If it reads more, import it again" in " ".join(result.stdout.split())

@@ -82,3 +82,21 @@ def test_a_base_of_one_way_says_what_a_pack_can_be_trained_with(imported: Callab
         add(base, "xx", pairs(), partner="ru", side="target", run=tmp_path / "b", **QUICK)
     with pytest.raises(LanguageError, match="as a source"):
         Translator(base).translate(["x"], source="ru", target="en")
+
+
+def test_a_base_that_cannot_read_the_partner_makes_no_lines_and_says_so(imported: Callable[[str], Any], tmp_path: Path) -> None:
+    theirs, base, _ = imported("marian-codes")
+    heard: list[str] = []
+    quick = {name: value for name, value in QUICK.items() if name != "augment"}
+    pack = add(base, "xx", pairs(), partner=theirs.target, side="source", run=tmp_path / "a", say=heard.append, **quick)
+    assert "enc-first-layer" not in str(pack.recipe)
+    assert any(f"embeddings alone by default: the base does not read {theirs.target}" in line for line in heard)
+    with pytest.raises(LanguageError, match=rf"cannot read '{theirs.target}'.*--augment none"):
+        add(base, "xx", pairs(), partner=theirs.target, side="source", run=tmp_path / "b", augment="20-bt", **quick)
+
+
+def test_what_one_side_cannot_do_is_known_before_the_other_is_made(imported: Callable[[str], Any], tmp_path: Path) -> None:
+    theirs, base, _ = imported("marian-codes")
+    with pytest.raises(LanguageError, match=f"does not read {theirs.target}"):
+        add(base, "xx", pairs(), partner=theirs.target, run=tmp_path / "both", **QUICK)
+    assert not (tmp_path / "both").exists()

@@ -12,7 +12,7 @@ import torch
 from graftmt.base import Base, build_model, check_base_place
 from graftmt.base_card import Origin
 from graftmt.devices import DTYPES
-from graftmt.errors import CheckpointError, DataError
+from graftmt.errors import CheckpointError, ConfigError, DataError, first_few
 from graftmt.files import parse_json
 from graftmt.interop.importing.family import Family, ForeignFolder, Names
 from graftmt.interop.importing.family_registry import family_of
@@ -26,6 +26,7 @@ from graftmt.places import check_new
 from graftmt.progress import progress
 from graftmt.reading import LARGEST_TEXT, read_limited
 from graftmt.text import BaseText
+from graftmt.text.aliases import new_language
 
 CONFIGURATION = "config.json"
 
@@ -39,6 +40,8 @@ class Imported:
     family: Family
     dtype: str
     parameters: int
+    note: str = ""
+    """What may not be as it should, for a person."""
 
     def to_dict(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -58,6 +61,7 @@ def import_base(options: ImportOptions) -> Imported:
     """Does what the options ask. If it fails, nothing is written."""
     check_base_place(options.output)
     check_new(options.output)
+    options = _with_codes(options)
     found = find_source(options.source, options.revision)
     folder = open_folder(found, options)
     family = family_of(folder, options.family)
@@ -68,6 +72,7 @@ def import_base(options: ImportOptions) -> Imported:
     expected = parameter_shapes(config, rows[0], None if rows[0] == rows[1] else rows[1])
     chosen = check_weights(weights, names, expected, family.unused(), folder.path)
     text = family.text(folder, weights, rows)
+    _check_languages(options, text, folder.path)
     config = replace(config, padding_id=text.side("source").padding_id)
     dtype = stored_dtype(weights, names) if options.dtype is None else DTYPES[options.dtype]
     with progress("numbers read", size_of(expected)) as bar:
@@ -76,7 +81,44 @@ def import_base(options: ImportOptions) -> Imported:
     base = Base(model, text, {"origin": origin_of(folder, found, family, options)})
     stored = next(name for name, kind in DTYPES.items() if kind == dtype)
     base.save(options.output, dtype=stored)
-    return Imported(base=base, folder=options.output, family=family, dtype=stored, parameters=size_of(expected))
+    return Imported(
+        base=base,
+        folder=options.output,
+        family=family,
+        dtype=stored,
+        parameters=size_of(expected),
+        note=_one_language(options, text),
+    )
+
+
+def _with_codes(options: ImportOptions) -> ImportOptions:
+    """The same with codes for languages that are named in words."""
+    sides = (options.source_languages, options.target_languages)
+    source, target = (tuple(dict.fromkeys(map(new_language, names))) for names in sides)
+    return replace(options, source_languages=source, target_languages=target)
+
+
+def _check_languages(options: ImportOptions, text: BaseText, where: Path) -> None:
+    """Whether the model's own codes leave room for what --from and --to say."""
+    sides = (("--from", options.source_languages, "source"), ("--to", options.target_languages, "target"))
+    for flag, asked, side in sides:
+        own = text.source_languages if side == "source" else text.target_languages
+        if asked and set(asked) != set(own):
+            raise ConfigError(
+                f"{flag}: {where} has codes of its own for what it {'reads' if side == 'source' else 'writes'}: "
+                f"{first_few(own, 20)}. Leave {flag} out."
+            )
+
+
+def _one_language(options: ImportOptions, text: BaseText) -> str:
+    """A model without codes for what it reads may read more than its files name."""
+    if options.source_languages or len(text.source_languages) > 1 or text.source_languages == text.target_languages:
+        return ""
+    (name,) = text.source_languages
+    return (
+        f"note: its files name {name} alone as what it reads. If it reads more, import it again, before packs are made for it: "
+        f"--from {name},…"
+    )
 
 
 def open_folder(found: Found, options: ImportOptions) -> ForeignFolder:

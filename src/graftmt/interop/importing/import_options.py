@@ -36,9 +36,9 @@ class ImportOptions:
     family: str | None = option("--family", group=_MODEL, default=None, metavar="NAME")
     """How it is built, if its files do not say"""
     source_languages: tuple[str, ...] = option("--from", group=_MODEL, default=(), commas=True, metavar="LANGS")
-    """Languages it reads, if its files do not say"""
+    """Languages it reads, with commas, if its files do not say"""
     target_languages: tuple[str, ...] = option("--to", group=_MODEL, default=(), commas=True, metavar="LANGS")
-    """Languages it writes, if its files do not say"""
+    """Languages it writes, with commas, if its files do not say"""
 
     def __post_init__(self) -> None:
         check_language_names(self.source_languages, "--from")

@@ -18,7 +18,7 @@ from graftmt.prepare.readers import arrow, delimited, gettext, jsonl, moses, par
 from graftmt.prepare.readers.archives import StoredFile, find_files, is_archive, without_compression
 from graftmt.prepare.readers.combination import concatenate
 from graftmt.prepare.source import Line, Source
-from graftmt.text.aliases import find_language, listed, match_names, variants_of
+from graftmt.text.aliases import english_in, find_language, listed, match_names, variants_of
 
 _SAMPLE = 2000
 
@@ -169,7 +169,7 @@ def _tables(files: Sequence[StoredFile], wanted: Wanted) -> tuple[dict[str, Sour
 def _no_columns(file: StoredFile, first: Sequence[str], wanted: Wanted) -> str:
     cells = ", ".join(repr(cell[:30]) for cell in first[:6])
     new = wanted.new[0]
-    partner = wanted.partners[0] if wanted.partners else "en"
+    partner = wanted.partners[0] if wanted.partners else english_in(wanted.known) or next(iter(wanted.known), "en")
     number = {1: "one column", 2: "two columns"}.get(len(first), f"{len(first)} columns")
     advice = f"say in which language the other column is (--with {partner})" if len(first) == 2 else ""
     advice = f"{advice}; or " if advice and not wanted.partners else ""
