@@ -77,6 +77,7 @@ def show(result: AddResult, base: Path, *, told: Examination | None = None) -> N
     if result.verdict is None:
         wrapped(console, f"{result.pack.name}: {result.pack.recipe}\n{result.unjudged}")
     else:
+        say("Samples, from the longer lines:")
         show_samples(console, result.verdict.samples)
         console.print()
         console.print(score_table(result, result.verdict))
