@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -39,7 +40,16 @@ def join(header: dict[str, Any] | str, values: bytes, length: int | None = None)
 
 
 def mutate_tensors(chance: Random, data: bytes) -> tuple[str, bytes]:
-    """A file with a header, or values, that cannot be right; and what was done."""
+    """A file with a header, or values, that cannot be right; and what was done. Without any damage, as where a square matrix is
+    transposed in name, the same bytes."""
+    what, damaged = _damaged(chance, data)
+    with suppress(ValueError, RecursionError, struct.error):
+        if split(damaged) == split(data):
+            return what, data
+    return what, damaged
+
+
+def _damaged(chance: Random, data: bytes) -> tuple[str, bytes]:
     header, values = split(data)
     names = [name for name in header if name != "__metadata__"]
     name = chance.choice(names)
