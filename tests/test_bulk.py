@@ -241,7 +241,7 @@ def test_its_state_says_what_the_work_is_and_its_pace_is_shown(translator: Trans
         ({"output": "in.txt"}, "--input and --output are both"),
         ({"output": "folder"}, "is no plain file"),
         ({"name": "folder", "text": None}, "is no plain file; leave out"),
-        ({"window": 0}, "at least 1 is needed"),
+        ({"window": 0}, "expected 1 to"),
     ],
 )
 def test_what_cannot_be_meant_is_said_at_once(translator, job, tmp_path: Path, change: dict[str, Any], words: str) -> None:
@@ -311,3 +311,9 @@ def test_lines_are_cut_as_files_cut_them(tmp_path: Path) -> None:
         found = list(raw_lines(handle))
     assert sum(size for _, size in found) == len(text)
     assert [raw for raw, _ in found] == [b"a\n", b"\r\n", b"b" * LONGEST_BYTES, b"c" * (LONGEST_BYTES - 1) + b"\n", b"last"]
+
+
+@pytest.mark.parametrize("window", [0, -1, 2**63])
+def test_a_window_that_no_memory_holds_is_an_error(job: Callable[..., FileJob], window: int) -> None:
+    with pytest.raises(ConfigError, match="expected 1 to"):
+        job(window=window)

@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from graftmt.adding.add_options import AddOptions as AddOptions
+    from graftmt.adding.verification import verify as verify
     from graftmt.api import add as add
     from graftmt.api import evaluate as evaluate
     from graftmt.api import import_model as import_model
@@ -34,6 +35,7 @@ _HOMES = {
     "evaluate": "api",
     "import_model": "api",
     "train": "api",
+    "verify": "adding.verification",
 }
 __all__ = [*_HOMES, "__version__"]
 

@@ -28,6 +28,8 @@ FORMAT = 1
 BLOCK = 1 << 20
 NAMED = 20
 """At most N skipped lines are named; the others are only counted."""
+MOST_LINES = 10_000_000
+"""Of a window, which is held in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +54,8 @@ class FileJob:
     """Forget unfinished work, and replace an output that is there."""
 
     def __post_init__(self) -> None:
-        if self.window < 1:
-            raise ConfigError(f"the window is {self.window} lines; at least 1 is needed.")
+        if not 1 <= self.window <= MOST_LINES:
+            raise ConfigError(f"the window is {self.window:,} lines; expected 1 to {MOST_LINES:,}.")
 
 
 @dataclass(frozen=True, kw_only=True)

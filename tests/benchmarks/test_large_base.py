@@ -48,3 +48,17 @@ def test_what_there_is_no_time_for_is_left_out(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     sides = json.loads(found.read_text(encoding="utf-8"))["parts"]["small-vocabulary"]
     assert all(side["error"].startswith("left out") for side in sides.values())
+
+
+@pytest.mark.slow
+def test_every_command_at_a_tiny_size(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    pytest.importorskip("babel")
+    options = ["--work", str(tmp_path / "work"), "--tiny", "--threads", "1", "--translated", "2", "--steps", "2", "--json"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "large_on_cpu.py"), *options]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "benchmarks")))}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
+    assert done.returncode == 0, (done.stderr, (tmp_path / "work" / "output.log").read_text(encoding="utf-8"))
+    commands = json.loads(done.stdout)["commands"]
+    assert len(commands) == 7 and [*commands][::6] == ["import", "verify"]
+    assert all(one["exit_code"] == 0 and one["peak_gb"] > 0 for one in commands.values())

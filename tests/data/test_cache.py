@@ -78,6 +78,15 @@ def test_a_second_run_tokenises_nothing(
         assert np.array_equal(first.texts[language].ids, second.texts[language].ids)
 
 
+def test_what_a_kill_left_next_to_finished_entries_goes(corpus: Corpus, tokenizer: Tokenizer, folder: Path) -> None:
+    tokenize(corpus, tokenizer, folder)
+    whole = entries(folder)
+    for number, name in enumerate(sorted(whole)):
+        (folder / f".{name}.abcdefg{number}.tmp").mkdir()
+    tokenize(corpus, tokenizer, folder)
+    assert entries(folder) == whole
+
+
 def test_the_same_content_elsewhere_is_found(
     corpus: Corpus, tokenizer: Tokenizer, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

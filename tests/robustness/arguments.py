@@ -52,7 +52,8 @@ class Arguments:
         tally = Tally(cases=1, runs=1, accepted=outcome.code == 0, refused=outcome.code != 0)
         # What was there stays as it is; a new file with a name that was asked for is in order.
         lost = sorted(name for name, mark in before.items() if after.get(name) != mark)
-        lost += sorted(name for name in after.keys() - before.keys() if name.startswith(str(self.outside)))
+        new = after.keys() - before.keys()
+        lost += sorted(name for name in new if name.startswith(str(self.outside)) and not self._is_asked_for(name, damage))
         self._judge(case, name, damage, outcome, lost, tally)
         return tally
 
@@ -136,6 +137,10 @@ class Arguments:
             "join": ["prepare", "join", "corpus", str(self.world / "corpus"), "-o", "output/joined", "-q"],
             "serve": ["serve", "-b", "base", "-p", "pack", "--port", "0"],
         }
+
+    def _is_asked_for(self, name: str, damage: str) -> bool:
+        """Where a link is named as the output, what it leads to is made."""
+        return damage in ("-o 'dead'", "--output 'dead'") and name.startswith(str(self.outside / "nothing"))
 
     def _change(self, chance: Random, name: str, arguments: list[str]) -> tuple[list[str], str]:
         overridable = name in ("train", "retrain", "add", "dry-run")

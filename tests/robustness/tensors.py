@@ -40,13 +40,13 @@ def join(header: dict[str, Any] | str, values: bytes, length: int | None = None)
 
 
 def mutate_tensors(chance: Random, data: bytes) -> tuple[str, bytes]:
-    """A file with a header, or values, that cannot be right; and what was done. Without any damage, as where a square matrix is
-    transposed in name, the same bytes."""
-    what, damaged = _damaged(chance, data)
-    with suppress(ValueError, RecursionError, struct.error):
-        if split(damaged) == split(data):
-            return what, data
-    return what, damaged
+    """A file with a header, or values, that cannot be right; and what was done."""
+    while True:
+        what, damaged = _damaged(chance, data)
+        with suppress(ValueError, RecursionError, struct.error):
+            if split(damaged) == split(data):
+                continue  # a square matrix was transposed in name
+        return what, damaged
 
 
 def _damaged(chance: Random, data: bytes) -> tuple[str, bytes]:

@@ -49,6 +49,15 @@ def test_nothing_is_put_where_something_else_is(packs: Path, base: Path, tmp_pat
     assert not (inside_a_base / INDEX).exists()
 
 
+def test_a_card_without_end_is_not_read(packs: Path, tmp_path: Path) -> None:
+    pack = Path(shutil.copytree(packs / "el-source", tmp_path / "el"))
+    with (pack / "README.md").open("r+b") as handle:
+        handle.truncate(1 << 40)
+    with pytest.raises(GraftError, match=r"README\.md has 1,099,511,627,776 bytes"):
+        push(PushOptions(thing=pack, destination=str(tmp_path / "public")))
+    assert not (tmp_path / "public").exists()
+
+
 def test_a_damaged_pack_is_not_indexed(public: Path) -> None:
     before = (public / INDEX).read_bytes()
     (public / "greek" / "el-source" / "subwords.model").write_bytes(b"x")

@@ -49,7 +49,7 @@ class Verification:
 
 
 def verify(
-    folder: Path,
+    folder: str | Path,
     packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path],
     *,
     texts: Mapping[str, Sequence[str]] | None = None,
@@ -57,10 +57,11 @@ def verify(
     beam: int = 5,
     device: str = "cpu",
 ) -> Verification:
-    """Translates with the base alone, installs the packs, uses them, translates again, and compares.
+    """Translates with the base in `folder` alone, installs the packs, uses them, translates again, and compares.
 
     `texts`: lines by language; strings made of the base's own vocabulary where there are none.
     """
+    folder = Path(folder)
     # Loading recomputes the fingerprint and refuses a folder that no longer has it: an error says more than a False.
     base = Base.load(folder, device=device, verify=True)
     alone = Translator(base)

@@ -129,6 +129,8 @@ def tokenize_corpus(
                 texts[language] = open_text(language, entry, len(tokenizers[language]))
         except DataError as error:
             damaged[language] = str(error)
+    if texts:  # what a kill left next to an entry that was finished; where one is made, that is looked for then
+        sweep(folder)
     # Files of the same content share an entry, which is made once.
     missing = list({entry: language for language, entry in entries.items() if language not in texts}.values())
     if missing:

@@ -15,6 +15,7 @@ from graftmt.errors import GraftError
 from graftmt.packs import is_pack, load_pack, read_pack_document
 from graftmt.packs.archive import ARCHIVE, open_pack
 from graftmt.places import BASE, PACK, PACK_FILES
+from graftmt.reading import LARGEST_TEXT
 from graftmt.sharing.checksums import checksum_of
 from graftmt.sharing.connections import SharingError
 from graftmt.sharing.offers import DOCUMENTS, MOST_PARTS, Offer, OfferedFile, ThingKind, facts_of
@@ -76,6 +77,11 @@ def offer_of(path: Path, name: str) -> Offer:
     document = read_thing(kind, path)
     archive = path.is_file()
     stored = {name + ARCHIVE: path} if archive else {f"{name}/{one}": path / one for one in file_names(kind, document)}
+    card = path / DOCUMENTS[kind][2]
+    if not archive and card.is_file() and card.stat().st_size > LARGEST_TEXT:
+        raise SharingError(
+            f"{card} has {card.stat().st_size:,} bytes, where a card has some thousands; restore it, or remove it."
+        )
     # The card is for people, and may have been lost.
     present = {shown: file for shown, file in stored.items() if file.is_file()}
     files = tuple(

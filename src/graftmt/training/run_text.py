@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from graftmt.checked import file_mark, read_checked_json, write_checked_json
+from graftmt.checked import file_mark, has_mark, read_checked_json, write_checked_json
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, TokenizedCorpus, unknown_rates
 from graftmt.errors import DataError, GraftError
@@ -39,11 +39,13 @@ def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus) -> SharedTex
     # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
     # the vocabulary is only kept where the same text and options would give it again.
     if Checkpoints(run / "checkpoints", 1).latest() is not None:
-        if _noted(note).get("model", mark := _checksum(stored)) != mark:
+        noted = _noted(note)
+        if "model" in noted and not _is_as_noted(stored, noted):
             raise CannotGoOn(f"the run's vocabulary, {stored}, was changed or damaged. Restore it from a copy")
         return kind.open_file(stored)
     made_from = _fingerprint_of_source(options, corpus)
-    if _noted(note) in ({"made_from": made_from, "model": _checksum(stored)}, {"made_from": made_from}) and stored.is_file():
+    noted = _noted(note)
+    if noted.get("made_from") == made_from and ("model" not in noted or _is_as_noted(stored, noted)) and stored.is_file():
         return kind.open_file(stored)
     if options.model is not None:
         text = kind.open_file(options.model)
@@ -68,7 +70,7 @@ def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus) -> SharedTex
     note.unlink(missing_ok=True)
     with atomic_file(stored) as temporary:
         temporary.write_bytes(text.files()[stored.name])
-    write_checked_json(note, {"made_from": made_from, "model": _checksum(stored)})
+    write_checked_json(note, {"made_from": made_from, "model": file_mark(stored)})
     return text
 
 
@@ -79,10 +81,11 @@ def _noted(note: Path) -> dict[str, Any]:
     return {}
 
 
-def _checksum(path: Path) -> str | None:
+def _is_as_noted(stored: Path, noted: Mapping[str, Any]) -> bool:
+    """Whether the vocabulary is the one that was noted; one of another size is not read."""
     with suppress(OSError):
-        return file_mark(path)
-    return None
+        return has_mark(stored, str(noted["model"]))
+    return False
 
 
 def _fingerprint_of_source(options: SubwordConfig, corpus: Corpus) -> str:
