@@ -266,6 +266,9 @@ def test_text_out_of_step_is_not_cleaned_unless_forced(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 30[0-9] on: .*Greek .*English .*--force"):
         run(folder, "-o", tmp_path / "other")
     assert not (tmp_path / "other").exists()
+    (folder / "train.source.txt").write_text("".join(f"web:{number}\n" for number in range(1001, 1901)), encoding="utf-8")
+    with pytest.raises(DataError, match=r"Line (\d+) there came from web:1\1\."):  # as `prepare join` notes it
+        run(folder, "-o", tmp_path / "other")
     run(folder, "-o", tmp_path / "other", "--force")
     assert (tmp_path / "other" / "train.el.txt").is_file()
 

@@ -22,7 +22,7 @@ from graftmt.adding.text_check import TextCheck
 from graftmt.adding.verdict import Verdict, judge, no_verdict
 from graftmt.base import Base
 from graftmt.devices import choose_device, world_size
-from graftmt.files import write_json
+from graftmt.files import read_json, write_json
 from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.progress import say, silence
 from graftmt.training import train_pack
@@ -126,7 +126,9 @@ def _introduce(result: AddResult, told: Examination | None) -> None:
     corpus = result.corpus
     if corpus.held_out:
         count = sum(1 for _ in corpus.valid.lines(corpus.new[0]))
-        say(f"{count:,} lines are held out for validation, in {corpus.valid.folder}")
+        left_out = read_json(corpus.valid.folder / "corpus.json", "the held-out split").get("lines", {}).get("left_out", 0)
+        repeats = f"; {left_out:,} that repeat one of them are not trained on" if left_out else ""
+        say(f"{count:,} lines are held out for validation, in {corpus.valid.folder}{repeats}")
 
 
 def _train(result: AddResult, started: float, on_step: OnStep | None) -> None:

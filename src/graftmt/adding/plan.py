@@ -279,10 +279,8 @@ def find_text(request: Request, base: Base, folder: Path, check: Check | None = 
 
 
 def possible_partners(request: Request, base: Base) -> tuple[str, ...] | None:
-    """Those asked for that the base has on the other side; one that it has on neither is left for an error that names it.
-
-    A base of one way reads some languages and writes others, and `--with` is one option for both sides.
-    """
+    """Those asked for that the base has on the other side, as `--with` is one option for both; one that it has on neither is left
+    for an error that names it."""
     asked = request.options.partners
     other = languages_of(base.tokenizer, other_side(request.side))
     kept = tuple(name for name in asked or () if name in other or name not in base.languages)
@@ -306,7 +304,7 @@ def default_augmentation(request: Request, corpus: AddCorpus, base: Base) -> str
 
     For text with one partner alone, for with several the encoder sees several codes; and where there is enough of it.
     """
-    if not augments_by_default(request, base) or len(corpus.partners) != 1 or _why_no_lines(request, corpus, base):
+    if not augments_by_default(request, base) or _why_no_lines(request, corpus, base):
         return None
     each, most = pairs_for_a_line(base, len(request.languages)), most_lines(base, len(request.languages))
     lines = corpus.pairs(most=most * each) // each
@@ -315,7 +313,9 @@ def default_augmentation(request: Request, corpus: AddCorpus, base: Base) -> str
 
 def _why_no_lines(request: Request, corpus: AddCorpus, base: Base) -> str:
     """What keeps the base from translating the text into others of its languages; "" where nothing does."""
-    (partner,) = corpus.partners
+    partner, *others = corpus.partners
+    if others:
+        return "training sees several languages already"
     if not {*base.target_languages} - {partner}:
         return f"the base {'has' if len(base.languages) == 1 else 'writes'} no other language"
     if partner not in base.source_languages and request.options.teacher is None:
@@ -341,8 +341,7 @@ def reason_for(plan: AddPlan) -> str:
             f"to read {', '.join(request.languages)}."
         )
         return words if parent is not None else f"{words} For embeddings alone: --augment none."
-    several = "training sees several languages already" if len(plan.given.partners) > 1 else ""
-    if why := several or _why_no_lines(request, plan.given, base):
+    if why := _why_no_lines(request, plan.given, base):
         return "" if parent is not None else f"embeddings alone by default: {why}."
     needed = FEWEST_LINES * pairs_for_a_line(base, len(request.languages))
     why = f"{plan.given.pairs(needed):,} line pairs are too few for lines in the base's other languages; {needed:,} are needed"

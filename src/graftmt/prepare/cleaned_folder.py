@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from graftmt.data.corpus import Corpus, read_lines, segmented
@@ -13,7 +15,8 @@ from graftmt.prepare.cleaning_rules import CleaningConfig
 from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
 from graftmt.prepare.raw import raw_source
 from graftmt.prepare.refusal import check_source, refuse, refuse_another_language
-from graftmt.prepare.source import Source, counted, spread_lines, write_corpus
+from graftmt.prepare.source import ORIGIN, Source, counted, spread_lines, write_corpus
+from graftmt.reading import open_regular
 from graftmt.text.aliases import english_in
 
 
@@ -36,7 +39,7 @@ def clean_folder(options: CleanOptions, config: CleaningConfig, mapper: ChunkMap
     sources: dict[str, Source] = {name: corpus_source(corpora[name]) for name in copied}
     reports: dict[str, CleaningReport] = {}
     for name in options.splits:
-        check_in_step(raw_source(corpora[name]), config.reference, force=options.force)
+        check_in_step(corpora[name], config.reference, force=options.force)
     for name, corpus in corpora.items():
         if name in options.splits:
             source = raw_source(corpus) if output is not None else sample_of(raw_source(corpus))
@@ -70,8 +73,16 @@ def sample_of(source: Source) -> Source:
     return Source(source.name, source.languages, lambda: iter(lines))
 
 
-def check_in_step(source: Source, reference: str, *, force: bool) -> None:
+def check_in_step(corpus: Corpus, reference: str, *, force: bool) -> None:
     """Stops where the lines of two languages do not belong together: no rule mends that, and it looks clean."""
+
+    def origin(line: int) -> str:
+        path = corpus.folder / f"{corpus.split}.{ORIGIN}.txt"
+        with suppress(OSError, UnicodeDecodeError), open_regular(path) as lines:
+            return next(islice(lines, line - 1, None), b"").decode().strip()
+        return ""
+
+    source = raw_source(corpus)
     reference = reference or english_in(source.languages) or source.languages[0]
     if reference in source.languages:  # what is not there is an error of its own
-        refuse(check_source(source, reference), source.name, force=force)
+        refuse(check_source(source, reference), source.name, force=force, origin=origin)

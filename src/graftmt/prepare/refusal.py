@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from graftmt.errors import DataError
 from graftmt.prepare.detector import NO_LANGUAGE
@@ -13,7 +13,8 @@ from graftmt.progress import say
 from graftmt.text.language_tags import words_for
 
 WAY_OUT = {
-    "shifted": "Put the missing line back, or take the extra one out, in that language's file",
+    "shifted": "Put the missing line back, or an empty one, or take the extra one out, in that language's file; then both need "
+    "equally many lines",
     "unrelated": "Give both files as they came, in one order",
     "exchanged": "Give each text its own language's name",
     "same language": "Give the right file for each language",
@@ -33,14 +34,19 @@ def _pairs(source: Source, first: int, second: int) -> Iterable[tuple[str, str]]
         yield line[first], line[second]
 
 
-def refuse(found: Iterable[Alignment], where: str, *, force: bool) -> None:
-    """An error about text that should not be used; with `force`, and where little of it is out of step, a warning."""
+def refuse(found: Iterable[Alignment], where: str, *, force: bool, origin: Callable[[int], str] = lambda line: "") -> None:
+    """An error about text that should not be used; with `force`, and where little of it is out of step, a warning.
+
+    `origin` says where a line came from, for text that was joined of several sources.
+    """
     bad = [alignment for alignment in found if alignment.is_bad]
     if bad and not force:
         worst = max(bad, key=lambda alignment: alignment.share)
         said = "; ".join(str(alignment) for alignment in bad[:3])
         advice = WAY_OUT.get(worst.kind, "")
-        raise DataError(f"{where} is not aligned: {said}. {advice}. To use it as it is: --force.")
+        first = worst.stretches[0].first if worst.stretches else 0
+        came = f" Line {first:,} there came from {source}." if first and (source := origin(first)) else ""
+        raise DataError(f"{where} is not aligned: {said}.{came} {advice}. To use it as it is: --force.")
     for alignment in found:
         if alignment.stretches:
             say(f"warning: {where}: {alignment}. {WAY_OUT.get(alignment.kind, '')}.")

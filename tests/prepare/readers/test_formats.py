@@ -287,6 +287,10 @@ def test_text_in_a_variant_is_not_lost_in_silence(write, stored, lines_of) -> No
     with heard_by(heard.append):
         assert lines_of(read_tmx(stored(path), {"ca": "ca"})) == {"train": [("b",), ("f",)]}
     assert heard and "text in ca_es_valencia too, which is not taken for ca; --fold-regions" in heard[0]
+    heard.clear()
+    with heard_by(heard.append):
+        assert len(lines_of(read_tmx(stored(path)))["train"]) == 3
+    assert any("has ca_es_valencia next to ca, each by itself; --fold-regions" in line for line in heard)
     found = read_any(str(path), Wanted(new=("ca",), partners=("en",), known=("en", "fr")))
     assert list(found.source) == [("b", "a"), ("d", "c"), ("f", "e")]
     assert found.note == "ca_es_valencia is taken for ca too; en_us is taken for en too"

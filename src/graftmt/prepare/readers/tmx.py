@@ -60,6 +60,11 @@ def _source(file: StoredFile, languages: Mapping[str, str] | None, fold: bool, a
                 f"{file} has no text in {missing!r}{nearest(missing, seen) or ';'} there: "
                 f"{', '.join(sorted(seen)[:40]) or 'none'}.{hint}"
             )
+        if languages is None:
+            general = [code for code in chosen.values() if "_" not in code]
+            for code, others in variants_of(general, chosen.values()).items():
+                say(f"note: {file} has {', '.join(others)} next to {code}, each by itself; --fold-regions makes it one.")
+            return
         for code, others in variants_of(chosen.values(), sorted(seen)).items():
             say(f"note: {file} has text in {', '.join(others)} too, which is not taken for {code}; --fold-regions takes it.")
 
