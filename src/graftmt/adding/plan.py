@@ -279,8 +279,8 @@ def find_text(request: Request, base: Base, folder: Path, check: Check | None = 
 
 
 def possible_partners(request: Request, base: Base) -> tuple[str, ...] | None:
-    """Those asked for that the base has on the other side, as `--with` is one option for both; one that it has on neither is left
-    for an error that names it."""
+    """Those asked for that the base has on the other side, as `--with` is one option for both; one that it has on neither is
+    left for an error that names it."""
     asked = request.options.partners
     other = languages_of(base.tokenizer, other_side(request.side))
     kept = tuple(name for name in asked or () if name in other or name not in base.languages)
