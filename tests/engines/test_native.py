@@ -115,8 +115,10 @@ def test_what_it_is_not_for(base: Base, graft_base: Callable[..., Path], monkeyp
     half = Base.load(graft_base(**WIDE), dtype="bf16")
     with pytest.raises(ConfigError, match="fp32 on a CPU"):
         Translator(half, dtype="int8")
+    elsewhere = Base.load(base.folder or "")
+    elsewhere.model.to("meta")  # stands for a GPU
     with pytest.raises(ConfigError, match="CPU"):
-        Translator(base.folder or "", device="meta", dtype="int8")
+        Translator(elsewhere, dtype="int8")
     with monkeypatch.context() as patch:
         patch.setattr(type(torch.backends.quantized), "supported_engines", [], raising=False)
         with pytest.raises(ConfigError, match="kernels"):
