@@ -2,9 +2,10 @@
 
     python benchmarks/serving.py --json serving.json             # 64 clients, 60 s each way, and the ratio
     python benchmarks/serving.py --minutes 60 --clients 8        # mixed requests, packs that come and go: memory and open files
+    python benchmarks/serving.py --ray --json serving-ray.json   # two replicas on Ray, against one process without it
 
-Starts `graftmt serve` with the demo's base, as it is and with --batch-tokens 1, or talks to --url. Clients and server share the
-machine: requests are made before the load begins, sent over plain sockets, and answers are looked at after it.
+Starts `graftmt serve` with the demo's base, as it is and with --batch-tokens 1 or --ray, or talks to --url. Clients and
+server share the machine: requests are made before the load begins, sent over plain sockets, and answers are looked at after it.
 """
 
 from __future__ import annotations
@@ -270,21 +271,22 @@ class Bench:
         self.results: dict[str, Any] = {"clients": options.clients}
         self.log = Path(tempfile.gettempdir()) / f"graftmt-serving-{os.getpid()}.log"
 
-    def measure(self, name: str, url: str, pid: int | None = None) -> None:
-        """One way of serving under load."""
+    def measure(self, name: str, url: str, pid: int | None = None, *, replicas: int = 1) -> None:
+        """One way of serving under load. Of several replicas each counts its own batches, so that these are not known."""
         options, cases = self.options, [case_of("json", [line]) for line in self.lines]
         load(url, cases, min(options.clients, 8), min(5.0, options.seconds))  # compositions are made
-        counts, own = batch_counts(url), processor_seconds("self")
+        counts, own = batch_counts(url) if replicas == 1 else {}, processor_seconds("self")
         used = 0.0 if pid is None else processor_seconds(pid)
         tally = load(url, cases, options.clients, options.seconds)
         spent = {"clients_processor_seconds": round(processor_seconds("self") - own, 1)}
         if pid is not None:
             used = max(0.01, processor_seconds(pid) - used)
             spent |= {"processor_seconds": round(used, 1), "per_processor_second": round(len(tally.seconds) / used, 1)}
-        after = batch_counts(url)
-        lines, batches = (after[part] - counts[part] for part in ("sum", "count"))
-        found = figures(tally, options.seconds) | check(tally, self.translator, self.right)
-        self.results[name] = found | {"mean_batch": round(lines / max(1.0, batches), 1)} | spent
+        if counts:
+            after = batch_counts(url)
+            lines, batches = (after[part] - counts[part] for part in ("sum", "count"))
+            spent |= {"mean_batch": round(lines / max(1.0, batches), 1)}
+        self.results[name] = figures(tally, options.seconds) | check(tally, self.translator, self.right) | spent
         print(name, self.results[name], tally.errors[:3], flush=True)
 
     def compare(self) -> None:
@@ -294,6 +296,22 @@ class Bench:
             with server("--demo", *extra, log=self.log) as (url, pid):
                 self.measure(name, url, pid)
                 self.results[name] |= process_facts(pid)
+        self._ratio()
+
+    def on_ray(self) -> None:
+        """Two replicas on Ray against one process."""
+        self.results["seconds"] = self.options.seconds
+        with server("--demo", log=self.log) as (url, pid):
+            self.measure("one process", url, pid)
+        started = time.monotonic()
+        with server("--demo", "--ray", "--replicas", "2", log=self.log) as (url, _):
+            self.results["start_seconds"] = round(time.monotonic() - started, 1)
+            self.measure("two replicas on Ray", url, replicas=2)
+        one, two = (self.results[name]["per_second"] for name in ("one process", "two replicas on Ray"))
+        self.results["ratio"] = round(two / max(0.1, one), 2)
+        print("two replicas on Ray / one process:", self.results["ratio"])
+
+    def _ratio(self) -> None:
         for ratio, figure in (("ratio", "per_second"), ("ratio_by_processor_time", "per_processor_second")):
             one, other = (self.results[name][figure] for name in ("batched", "unbatched"))
             self.results[ratio] = round(one / max(0.1, other), 2)
@@ -379,6 +397,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of each way of serving")
     parser.add_argument("--minutes", type=float, default=0.0, help="mixed load on one server for so long instead")
     parser.add_argument("--url", help="a server that runs already, in place of our own")
+    parser.add_argument("--ray", action="store_true", help="two replicas on Ray instead")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
     bench = Bench(options)
@@ -386,6 +405,8 @@ def main() -> None:
         bench.measure("server", options.url)
     elif options.minutes:
         bench.soak()
+    elif options.ray:
+        bench.on_ray()
     else:
         bench.compare()
     bench.log.unlink(missing_ok=True)

@@ -28,6 +28,7 @@ LAYERS = (
         "options",
         "reading",
         "known_files",
+        "ray_cluster",
         "mistaken",
     },
     {"text", "model", "evaluation", "tensor_files", "devices", "base_card", "translation_options", "run_options"},

@@ -28,8 +28,28 @@ DIRECTIONS = [
 ]
 
 
-class Live:
-    """A running server."""
+class Asked:
+    """A running server, as its clients see it."""
+
+    url: str
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return httpx.get(self.url + path, timeout=60, **options)
+
+    def post(self, path: str, **options: Any) -> httpx.Response:
+        return httpx.post(self.url + path, timeout=60, **options)
+
+    def http(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return httpx.request(method, self.url + path, timeout=60, **options)
+
+    def translate(self, q: Any, source: str, target: str, **fields: Any) -> Any:
+        answer = self.post("/translate", json={"q": q, "source": source, "target": target, **fields})
+        assert answer.status_code == 200, answer.text
+        return answer.json()["translatedText"]
+
+
+class Live(Asked):
+    """One in this process."""
 
     def __init__(self, app: Any, options: Any) -> None:
         from graftmt.server.running import Server, listening_socket, uvicorn_config
@@ -49,20 +69,6 @@ class Live:
         self.server.should_exit = True
         self.thread.join(30)
         self.socket.close()
-
-    def get(self, path: str, **options: Any) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=60, **options)
-
-    def post(self, path: str, **options: Any) -> httpx.Response:
-        return httpx.post(self.url + path, timeout=60, **options)
-
-    def http(self, method: str, path: str, **options: Any) -> httpx.Response:
-        return httpx.request(method, self.url + path, timeout=60, **options)
-
-    def translate(self, q: Any, source: str, target: str, **fields: Any) -> Any:
-        answer = self.post("/translate", json={"q": q, "source": source, "target": target, **fields})
-        assert answer.status_code == 200, answer.text
-        return answer.json()["translatedText"]
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -87,8 +88,9 @@ class Load:
             assert not thread.is_alive(), "a request hangs"
 
 
-def test_faults_under_load_concern_nobody_else(offline: Any, pack_folder: Path) -> None:
-    with process("--base", str(DEMO / "base"), "--packs", str(pack_folder), "--header-seconds", "2") as (url, server):
+def test_faults_under_load_concern_nobody_else(offline: Any, pack_folder: Path, tmp_path: Path) -> None:
+    places = "--base", str(DEMO / "base"), "--packs", str(pack_folder), "--log", str(tmp_path / "log")
+    with process(*places, "--header-seconds", "2") as (url, server):
         load = Load([url], offline)
         greek = pack_folder / "el-source.graftpack"
         port = int(url.rpartition(":")[2])
@@ -104,6 +106,9 @@ def test_faults_under_load_concern_nobody_else(offline: Any, pack_folder: Path) 
             leaving.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
             assert httpx.post(url + "/translate", content=b"x" * 10_000_000, timeout=PATIENCE).status_code == 413
             leaving.close()
+            if turn == 1:  # as if the disk were full from here on
+                size = (tmp_path / "log").stat().st_size
+                resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (size, size))
             time.sleep(2.5)
             shutil.copy(DEMO / "packs" / greek.name, greek)
         with httpx.Client(base_url=url, timeout=PATIENCE) as client:
@@ -118,6 +123,10 @@ def test_faults_under_load_concern_nobody_else(offline: Any, pack_folder: Path) 
         found = httpx.post(url + "/translate", data={"q": "Δευτέρα", "source": "el", "target": "uk"}, timeout=PATIENCE)
         assert found.json()["translatedText"] == "понеділок"  # it has recovered by itself
         assert len(httpx.get(url + "/v1/packs").json()["problems"]) == 4
+        lost = [
+            line for line in httpx.get(url + "/metrics").text.splitlines() if line.startswith("graftmt_log_lines_lost_total ")
+        ]
+        assert float(lost[0].split()[1]) > 1000  # those of the unknown languages alone
         assert server.poll() is None
 
 

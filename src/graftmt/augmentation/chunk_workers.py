@@ -6,21 +6,18 @@ imported when it is asked for.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from graftmt.errors import ConfigError, GraftError, nearest
+from graftmt.ray_cluster import connected, import_ray
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 ENGINES = ("local", "ray")
-CONNECT_SECONDS = 10.0
 AHEAD = 4
 """Chunks for each worker that may be finished before the one that is next in order."""
 RETRIES = 3
@@ -68,8 +65,8 @@ def _map_with_ray(function: Callable[[T], R], chunks: Iterable[T], engine: Chunk
         first = next(waiting)  # a cluster takes seconds to start, for nothing where there is nothing to do
     except StopIteration:
         return
-    ray = _import_ray()
-    with _cluster(ray, engine):
+    ray = import_ray("the engine ray", "graftmt[ray]")
+    with connected(ray, engine.address, cpus=None if engine.gpu else engine.workers):
         workers = _start_workers(ray, function, engine)
         numbered = enumerate(chain([first], waiting))
         # A worker gets a chunk when it is ready, so that one still waiting for a place in the cluster holds up nothing.
@@ -131,44 +128,3 @@ def _get(ray: Any, reference: Any) -> Any:
             f"a Ray worker was lost {RETRIES + 1} times ({reason}); perhaps it ran out of memory: use fewer --workers or "
             "smaller batches. What was finished is kept: rerun the command to resume."
         ) from None
-
-
-@contextmanager
-def _cluster(ray: Any, engine: ChunkEngine) -> Iterator[None]:
-    """The one this process is connected to already, else that of the address, else one for the time being."""
-    if ray.is_initialized():
-        yield
-        return
-    address = engine.address or os.environ.get("RAY_ADDRESS") or "local"
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
-    if address == "local":
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        options |= {"include_dashboard": False, "num_cpus": engine.workers if engine.workers and not engine.gpu else None}
-    try:
-        _knock(address)
-        ray.init(address=address, **options)
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise GraftError(
-            f"no Ray cluster answers at {address!r} ({reason}). Check --ray-address and that `ray status` works here, or leave "
-            "it out: a cluster on this machine alone is started then."
-        ) from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _knock(address: str) -> None:
-    """Where nobody listens at HOST:PORT, Ray itself takes minutes to say so."""
-    host, colon, port = address.rpartition(":")
-    if colon and "//" not in host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise GraftError("the engine ray needs Ray: pip install 'graftmt[ray]', on every machine of the cluster.") from None
-    return ray

@@ -35,6 +35,7 @@ def serve(
       graftmt serve -b BASE --packs packs/ --port 8080
       graftmt serve -b BASE --packs packs/ --host 0.0.0.0 --keys keys.json
       graftmt serve --keys keys.json --new-key alice --demo
+      graftmt serve -b /models/base --packs /models/packs --ray --replicas 1-4
 
     More: docs/serving.md
     """
@@ -48,6 +49,11 @@ def serve(
         say(f"this is the only time that the key is shown; {options.keys} has its hash.")
         return
     check_installed()
+    if options.ray:
+        from graftmt.server.on_ray.deployment import serve_on_ray
+
+        serve_on_ray(options)
+        return
     from graftmt.server.running import serve as run
 
     run(options)

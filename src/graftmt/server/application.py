@@ -110,13 +110,7 @@ def make_app(world: World, log: JsonLog | None = None) -> FastAPI:
     app.include_router(jobs_api.router)
     app.include_router(page_routes.router)
     _add_errors(app)
-    guard = GuardOptions(
-        body_bytes=int(options.body_mb * MB),
-        file_bytes=int(options.file_mb * MB) + 10_000,
-        file_paths=jobs_api.PATHS if world.jobs is not None else frozenset(),
-        body_seconds=options.header_seconds,
-    )
-    app.add_middleware(Guard, options=guard, metrics=world.metrics, log=log)
+    app.add_middleware(Guard, options=guard_options(options), metrics=world.metrics, log=log)
     if options.cors:
         from starlette.middleware.cors import CORSMiddleware
 
@@ -125,6 +119,16 @@ def make_app(world: World, log: JsonLog | None = None) -> FastAPI:
             CORSMiddleware, allow_origins=list(options.cors), allow_methods=["GET", "POST", "DELETE"], allow_headers=kinds
         )
     return app
+
+
+def guard_options(options: ServeOptions) -> GuardOptions:
+    """The limits on what comes in."""
+    return GuardOptions(
+        body_bytes=int(options.body_mb * MB),
+        file_bytes=int(options.file_mb * MB) + 10_000,
+        file_paths=jobs_api.PATHS if options.jobs is not None else frozenset(),
+        body_seconds=options.header_seconds,
+    )
 
 
 def _add_errors(app: FastAPI) -> None:

@@ -172,6 +172,11 @@ class Engine:
         """Lines in the queue."""
         return self._waiting
 
+    @property
+    def is_alive(self) -> bool:
+        """Its threads run."""
+        return all(thread.is_alive() for thread in self._threads)
+
     def submit(
         self,
         translator: Translator,

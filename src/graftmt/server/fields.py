@@ -60,10 +60,15 @@ class Fields:
 
 async def fields_of(request: Request) -> Fields:
     """The query string, then the body, which wins. A body of no kind that we know is taken for a form, as clients send it."""
-    values = _listed(request.url.query.encode("utf-8", errors="replace"))
-    body = await request.body()
+    query = request.url.query.encode("utf-8", errors="replace")
+    return read_fields(query, await request.body(), request.headers.get("content-type", ""))
+
+
+def read_fields(query: bytes, body: bytes, kind: str) -> Fields:
+    """The same of a request in parts; `kind` is the body's content type."""
+    values = _listed(query)
     if body.strip():
-        values |= _of_body(body, request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        values |= _of_body(body, kind.partition(";")[0].strip().lower())
     return Fields(values)
 
 

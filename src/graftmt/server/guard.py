@@ -50,6 +50,8 @@ class GuardOptions:
     """The limit on the paths that take files."""
     file_paths: frozenset[str]
     body_seconds: float
+    only_refusals: bool = False
+    """The application has a guard of its own, which writes of what gets there."""
 
 
 @dataclass
@@ -60,6 +62,8 @@ class Outcome:
     started: float
     status: int = 0
     failed: str = ""
+    went_in: bool = False
+    """The application has had it."""
 
 
 class Guard:
@@ -135,6 +139,7 @@ class Guard:
                 pass
             gone.set()
 
+        outcome.went_in = True
         work = asyncio.ensure_future(self.app(scope, replay, send))
         listening = asyncio.ensure_future(listen())
         try:
@@ -167,6 +172,8 @@ class Guard:
             self.metrics.gone.inc()
         elif outcome.status in (408, 413, 429, 503):
             self.metrics.refused.labels(str(outcome.status)).inc()
+        if self.options.only_refusals and outcome.went_in and not outcome.failed:
+            return
         facts = scope.get("facts") or {}
         entry = {"event": "request", "id": outcome.request_id, "method": scope["method"], "route": route, **facts}
         entry |= {"status": outcome.status, "ms": round(1000 * seconds, 1)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from graftmt.errors import ConfigError
 from graftmt.options import option
 
 ADDRESS, LOAD, LIMITS, PEOPLE = "Address", "Batches and time", "Limits", "Keys, logs, jobs"
+MACHINES = "Several machines"
+REPLICAS = "1-4"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +88,26 @@ class ServeOptions:
     proxies: tuple[str, ...] = option("--proxies", default=(), group=PEOPLE, commas=True)
     """Addresses of proxies whose X-Forwarded-For is believed. Default: none."""
 
+    ray: bool = option("--ray", default=False, group=MACHINES)
+    """Serve with Ray: several replicas, on this machine or a cluster. Each loads base and packs from the same paths."""
+    ray_address: str | None = option("--ray-address", default=None, group=MACHINES)
+    """Of a Ray cluster that runs: auto or HOST:PORT. Default: $RAY_ADDRESS, or a new one on this machine."""
+    replicas: str = option("--replicas", default="", group=MACHINES, metavar="N|N-M")
+    """Replicas with --ray: 2, or 1-4 for as many as the load needs. Default: 1-4."""
+
+    @property
+    def replica_range(self) -> tuple[int, int]:
+        """The fewest and the most replicas."""
+        least, _, most = (self.replicas or REPLICAS).partition("-")
+        return int(least), int(most or least)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "packs", tuple(map(Path, self.packs)))  # the command line has them as texts
         if "*" in self.proxies:
             raise ConfigError("--proxies *: any client could then claim any address; name your proxies.")
+        if (self.replicas or self.ray_address) and not self.ray:
+            raise ConfigError(f"{'--replicas' if self.replicas else '--ray-address'} is for a server on Ray: add --ray.")
+        if not re.fullmatch(r"[0-9]{1,4}(-[0-9]{1,4})?", self.replicas or REPLICAS):
+            raise ConfigError(f"--replicas {self.replicas}: expected a number such as 2, or a range such as 1-4.")
+        if not 1 <= self.replica_range[0] <= self.replica_range[1]:
+            raise ConfigError(f"--replicas {self.replicas}: at least 1 is needed, and the second number is the larger one.")

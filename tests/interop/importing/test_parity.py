@@ -16,6 +16,7 @@ from graftmt.decoding import SearchOptions
 from graftmt.text import TextCodec
 from graftmt.translation_requests import Request, source_rows
 
+TIE = 1e-5
 SEARCH = SearchOptions(beam=5, max_length=24, length_ratio=50)
 
 
@@ -58,6 +59,37 @@ def test_every_score_is_that_of_transformers(name: str, imported: Callable[[str]
     torch.testing.assert_close(ours[real], theirs[real], atol=1e-4, rtol=0)
 
 
+def smallest_gap(found: Any, codec: TextCodec, source: list[int]) -> float:
+    """How near the last hypothesis that a beam keeps and the first that it drops come to each other, by transformers' scores.
+
+    Where that is no more than rounding, another processor or another order of sums finds another translation.
+    """
+    prefix, width = codec.decoder_prefix(found.theirs.target), SEARCH.beam
+    beam: list[tuple[float, list[int]]] = [(0.0, [])]
+    gap = float("inf")
+    for _ in range(SEARCH.max_length):
+        with torch.inference_mode():
+            logits = found.theirs.model(
+                input_ids=torch.tensor([source] * len(beam)),
+                decoder_input_ids=torch.tensor([[*prefix, *ids] for _, ids in beam]),
+                use_cache=False,
+            ).logits[:, -1]
+            scores = logits.log_softmax(-1).clone()
+            scores[:, list(codec.forbidden)] = float("-inf")
+        best = [scores[row].topk(2 * width) for row in range(len(beam))]
+        longer = sorted(
+            (
+                (score + more, [*ids, token])
+                for (score, ids), top in zip(beam, best, strict=True)
+                for more, token in zip(top.values.tolist(), top.indices.tolist(), strict=True)
+            ),
+            reverse=True,
+        )
+        gap = min(gap, longer[width - 1][0] - longer[width][0])
+        beam = [each for each in longer[: 2 * width] if each[1][-1] != codec.end_id][:width]
+    return gap
+
+
 def assert_same_translations(found: Any, lines: list[str]) -> None:
     sources, codec = encoded(found, lines)
     source = batch_of(sources, codec.source_padding_id)
@@ -81,7 +113,10 @@ def assert_same_translations(found: Any, lines: list[str]) -> None:
     translated = Translator(found.ours).translate(lines, source=found.theirs.source, target=found.theirs.target, options=SEARCH)
     text = codec.target_tokenizer(found.theirs.target)
     expected = [" ".join(text.decode(row[len(prefix) :]).split()) for row in theirs.tolist()]
-    assert translated == expected
+    others = [number for number, line in enumerate(expected) if translated[number] != line]
+    assert len(others) <= len(lines) // 100, [(translated[number], expected[number]) for number in others]
+    for number in others:
+        assert smallest_gap(found, codec, sources[number]) < TIE, (translated[number], expected[number])
     assert sum(map(bool, expected)) > len(lines) // 4
     assert len(set(expected)) > min(8, len(lines) // 8)
 
