@@ -158,6 +158,9 @@ class Guard:
         error = work.exception() if not work.cancelled() else asyncio.CancelledError()
         if error is None:
             return
+        if isinstance(error, Refused) and outcome.status == 0:
+            await _send_error(send, error.status, str(error), error.headers)
+            return
         outcome.failed = described(error)
         if outcome.status == 0:
             message = f"the server made a mistake; its log has more under request {outcome.request_id}."
