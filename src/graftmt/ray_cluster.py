@@ -26,13 +26,13 @@ def import_ray(what: str, extra: str, module: str = "ray") -> Any:
 
 
 @contextmanager
-def connected(ray: Any, address: str | None, *, cpus: int | None = None) -> Iterator[bool]:
+def connected(ray: Any, address: str | None, *, cpus: int | None = None) -> Iterator[None]:
     """The cluster that this process is connected to already, else that of the address or $RAY_ADDRESS, else a new one.
 
-    A new one has `cpus`, or as many as this machine; it ends with the context. Says whether it is a new one.
+    A new one has `cpus`, or as many as this machine; it ends with the context.
     """
     if ray.is_initialized():
-        yield False
+        yield
         return
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
@@ -49,7 +49,7 @@ def connected(ray: Any, address: str | None, *, cpus: int | None = None) -> Iter
             "it out: a cluster on this machine alone is started then."
         ) from None
     try:
-        yield address == "local"
+        yield
     finally:
         ray.shutdown()
 

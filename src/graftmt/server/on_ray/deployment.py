@@ -36,7 +36,7 @@ def serve_on_ray(options: ServeOptions) -> None:
         host, port = free.getsockname()[:2]
     options = replace(_absolute(options), port=port)
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # 5 by default, too few where cores are busy
-    with connected(ray, options.ray_address) as is_new, _told_to_stop() as stop:  # in this order: Ray sets handlers too
+    with connected(ray, options.ray_address), _told_to_stop() as stop:  # in this order: Ray sets handlers too
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         _start(ray, serve, host, port)
         try:
@@ -49,7 +49,7 @@ def serve_on_ray(options: ServeOptions) -> None:
                 pass
             say("stopping: what was accepted is finished first.")
         finally:
-            serve.shutdown() if is_new else serve.delete(_name())
+            serve.delete(_name())
 
 
 def application(serve: Any, options: ServeOptions) -> Any:
