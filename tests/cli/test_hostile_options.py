@@ -305,6 +305,7 @@ def try_one(arguments: list[str], world: World, stdin: bytes) -> Outcome:
         sys.argv, sys.stdin = ["graftmt", *arguments], handle
         patch.setattr("os.cpu_count", lambda: 1)
         patch.setattr("uvicorn.Server.run", answer_once)  # a server that starts would wait for requests for ever
+        patch.setitem(sys.modules, "ray", None)  # a cluster is many processes
         patch.chdir(world.folder / "empty" / "deep" / "er")
         try:
             with limited():

@@ -22,7 +22,7 @@ from robustness.world import QUICK_ADD, World, surroundings, work_arguments
 
 Say = Callable[[str], None]
 PATIENCE = 60.0
-LEFT_OUT = {"processes", "workers", "ray_address", "engine", "debug", "help", "version", "host"}
+LEFT_OUT = {"processes", "workers", "ray", "ray_address", "engine", "debug", "help", "version", "host"}
 """Options that start programs, ask other machines, or say nothing of robustness."""
 
 
