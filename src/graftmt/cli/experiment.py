@@ -65,7 +65,7 @@ def run(
     output: Output = None,
     processes: Annotated[
         int,
-        typer.Option("--processes", min=1, help="Jobs at a time, each on its own GPU if there are several"),
+        typer.Option("--processes", min=1, max=1024, help="Jobs at a time, each on its own GPU if there are several"),
     ] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the jobs in order; do nothing")] = False,
     quiet: Quiet = False,

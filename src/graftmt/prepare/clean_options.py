@@ -34,7 +34,7 @@ class CleanOptions:
     """Folder for the clean corpus and report.json"""
     preview: bool = option("--preview", default=False, group="Corpus")
     """Write nothing: show what the rules would do"""
-    processes: int | None = option("--processes", default=None, group=RUN, least=1)
+    processes: int | None = option("--processes", default=None, group=RUN, least=1, most=1024)
     """Processes, or workers of the cluster (default: 1, or all)"""
     engine: Literal["local", "ray"] = option("--engine", default="local", group=RUN)
     """This machine, or the workers of a Ray cluster"""

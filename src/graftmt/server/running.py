@@ -137,8 +137,8 @@ def listening_socket(options: ServeOptions) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)
         return sock
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # a name that no host could have
+        reason = (isinstance(error, OSError) and error.strerror) or error
         raise GraftError(
-            f"cannot listen on {options.host} port {options.port}: {error.strerror or error}. "
-            "Choose another with --host and --port."
+            f"cannot listen on {options.host} port {options.port}: {reason}. Choose another with --host and --port."
         ) from None

@@ -51,11 +51,11 @@ class ServeOptions:
     whole model, which /v1/packs states."""
     queue: int = option("--queue", default=2000, group=LOAD, least=1)
     """Sentences that may wait. What comes on top is told to try again later (429)."""
-    timeout: float = option("--timeout", default=120.0, group=LOAD, least=0.1)
+    timeout: float = option("--timeout", default=120.0, group=LOAD, least=0.1, most=86_400)
     """Seconds after which a request is given up (503)."""
-    grace: float = option("--grace", default=60.0, group=LOAD, least=0)
+    grace: float = option("--grace", default=60.0, group=LOAD, least=0, most=86_400)
     """Seconds that accepted requests have to finish when the server is stopped."""
-    drain: float = option("--drain", default=0.0, group=LOAD, least=0)
+    drain: float = option("--drain", default=0.0, group=LOAD, least=0, most=86_400)
     """Seconds that requests are still taken after the signal to stop, while /ready says 503: time for a balancer to notice."""
 
     characters: int = option("--characters", default=50_000, group=LIMITS, least=1)
@@ -72,7 +72,7 @@ class ServeOptions:
     """Characters a minute for each address; 0 is no limit."""
     alternatives: int = option("--alternatives", default=10, group=LIMITS, least=0, most=63)
     """Most alternatives that a request may ask for."""
-    header_seconds: float = option("--header-seconds", default=10.0, group=LIMITS, least=0.1)
+    header_seconds: float = option("--header-seconds", default=10.0, group=LIMITS, least=0.1, most=3_600)
     """Seconds that a client has to send the head of a request, and again for its body."""
     connections: int = option("--connections", default=1000, group=LIMITS, least=1)
     """Connections at the same time; more are told to come back (503)."""
@@ -81,7 +81,7 @@ class ServeOptions:
     """File of API keys, as `graftmt serve --new-key NAME` writes it; without one everybody may translate."""
     jobs: Path | None = option("--jobs", default=None, group=PEOPLE)
     """Folder for files to translate as jobs. Several servers may share it. Default: no jobs."""
-    job_days: float = option("--job-days", default=7.0, group=PEOPLE, least=0.001)
+    job_days: float = option("--job-days", default=7.0, group=PEOPLE, least=0.001, most=36_500)
     """Days after which a finished job is deleted."""
     log: Path | None = option("--log", default=None, group=PEOPLE)
     """File for the log, a JSON object a line; default: standard error. Users' text is never in it."""

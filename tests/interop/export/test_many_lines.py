@@ -86,27 +86,28 @@ def check(composition: Composition, folder: Path, source: str, target: str, line
         target_prefix=[[target_names[row] for row in prefix[1:]]] * len(lines),
         suppress_sequences=[[target_names[row]] for row in codec.forbidden],
         beam_size=1,
+        min_decoding_length=0,  # or nothing is never a translation
         max_decoding_length=LONGEST + len(prefix) - 1,
         max_batch_size=32,
     )
     theirs = [[target_names.index(token) for token in one.hypotheses[0]][len(prefix) - 1 :] for one in answers]
-    assert len({tuple(each) for each in ours}) > 5  # a model that says the same of everything would prove nothing
+    assert len({tuple(each) for each in ours}) > 3  # a model that says the same of everything would prove nothing
     ours, theirs = ([ended(each, codec.end_id) for each in found] for found in (ours, theirs))
     different = [number for number in range(len(lines)) if ours[number] != theirs[number]]
     for number in different:
         pair = [(rows[number], each) for each in (ours[number], theirs[number])]
         one, other = map(sum, log_probabilities(composition, prefix, pair))
-        assert abs(one - other) < NEAR * LONGEST, lines[number]
+        assert abs(one - other) < NEAR * LONGEST, (lines[number], ours[number], theirs[number])
     scored = there.score_batch(
         [[source_names[row] for row in each] for each in rows],
-        [[target_names[row] for row in (*prefix[1:], *each)] for each in ours],
+        [[target_names[row] for row in (*prefix[1:], *each[:-1])] for each in ours],
         max_batch_size=32,
     )
-    expected = log_probabilities(
-        composition, prefix, [(row, [*each, codec.end_id]) for row, each in zip(rows, ours, strict=True)]
-    )
-    for own, one in zip(expected, scored, strict=True):
-        assert max(abs(a - b) for a, b in zip(own, one.log_probs[len(prefix) - 1 :], strict=True)) < NEAR
+    expected = log_probabilities(composition, prefix, list(zip(rows, ours, strict=True)))
+    for each, own, one in zip(ours, expected, scored, strict=True):
+        given = one.log_probs[len(prefix) - 1 :]  # of what it was given and the end, which a cut one has not
+        count = len(each) - (each[-1] != codec.end_id)
+        assert max(abs(a - b) for a, b in zip(own[:count], given[:count], strict=True)) < NEAR
     return len(different)
 
 
@@ -116,7 +117,7 @@ def lively(composition: Composition) -> Composition:
     with torch.no_grad():
         for name, parameter in parameters.items():
             if parameter.dim() == 2 and "embedding" not in name and "projection" not in name:
-                parameter *= 2
+                parameter *= 1.8
             elif ("norm" in name and name.endswith("bias")) or name == "projection.bias":
                 parameter.zero_()
         parameters["projection.bias"][composition.codec.end_id] = 1.5
@@ -124,8 +125,8 @@ def lively(composition: Composition) -> Composition:
 
 
 def is_possible(side: str, recipe: str, base: dict[str, Any]) -> bool:
-    """A source pack chooses no code where the decoder has it."""
-    return not (side == "source" and "code:" in recipe and base["placement"] == "decoder")
+    """A source pack has no code to choose where the source begins with that of the target."""
+    return not (side == "source" and "code:" in recipe and base["placement"] == "source")
 
 
 CASES = [(base, *each) for base in BASES for each in (*TABLES, *OTHERS) if is_possible(*each, base)]
