@@ -1,8 +1,11 @@
 """How fast the same weights translate on a CPU: graftmt itself, CTranslate2 and Hugging Face, each from text to text.
 
     python benchmarks/engines.py [BASE --packs PACK,PACK -s el -t uk --input FILE] [--lines 200] [--threads 2] [--json]
+    python benchmarks/engines.py --widened -s en -t fr           # at the size of Transformer Base
 
 Without a base it is the demo's, with its two packs, from Greek to Ukrainian, on test lines of the demo's text.
+`--widened` makes of it, without packs, a base of four times the width and three times the layers that translates the same.
+
 The folders of the other programs are what `graftmt export` writes, run by the Python files in them, beam 5. Hugging Face gets
 the lines sorted by length, 32 at a time, which is what its users do. CTranslate2 runs with one worker of several threads, and
 with several workers of one thread. Each engine translates all lines once more than is timed. Both wall time and processor time
@@ -24,10 +27,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from peers.widened import give_positions, widened
 from sacrebleu.metrics import CHRF
 
 import graftmt
-from graftmt import __version__
+from graftmt import Base, __version__
 from graftmt.data import Direction
 from graftmt.demo.phrase_corpus import build_corpus
 from graftmt.interop.export.exporting import export
@@ -55,6 +59,7 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("base", type=Path, nargs="?", help="a base folder (default: the demo's, with its packs)")
+    parser.add_argument("--widened", action="store_true", help="the demo's base at the size of Transformer Base, without packs")
     parser.add_argument("--packs", default="", help="packs with commas between")
     parser.add_argument("--source", "-s", default="el", help="default: %(default)s")
     parser.add_argument("--target", "-t", default="uk", help="default: %(default)s")
@@ -64,7 +69,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="engines whose names have this in them")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args()
-    if arguments.base is None:
+    if arguments.widened:
+        arguments.base, arguments.packs = DEMO / "base", ""
+    elif arguments.base is None:
         arguments.base, arguments.packs = DEMO / "base", ",".join(map(str, sorted((DEMO / "packs").glob("*.graftpack"))))
     return arguments
 
@@ -72,15 +79,18 @@ def parse_arguments() -> argparse.Namespace:
 def lines_to_translate(arguments: argparse.Namespace) -> list[str]:
     if arguments.input is not None:
         return arguments.input.read_text(encoding="utf-8").splitlines()[: arguments.lines]
-    text = build_corpus([arguments.source, "en"], train_lines=4000, valid_lines=100, test_lines=arguments.lines)
+    text = build_corpus(
+        list(dict.fromkeys([arguments.source, "en"])), train_lines=4000, valid_lines=100, test_lines=arguments.lines
+    )
     return text["test"][arguments.source]
 
 
 def make_report(arguments: argparse.Namespace, lines: list[str], folder: Path) -> dict[str, Any]:
     packs = [path for path in arguments.packs.split(",") if path]
-    translator = Translator(arguments.base, packs)
+    translator = Translator(widened(Base.load(arguments.base)) if arguments.widened else arguments.base, packs)
     direction = Direction(arguments.source, arguments.target)
-    engines = engines_of(translator, direction, folder, arguments.threads)
+    small = Base.load(arguments.base) if arguments.widened else None
+    engines = engines_of(translator, direction, folder, arguments.threads, small)
     runs: list[dict[str, Any]] = []
     expected: Sequence[str] = []
     for name, make in engines.items():
@@ -121,8 +131,10 @@ def timed(translate: Translate, lines: list[str]) -> dict[str, Any]:
     }
 
 
-def engines_of(translator: Translator, direction: Direction, folder: Path, threads: int) -> dict[str, Callable[[], Translate]]:
-    """By name: what loads an engine. The first one is what the others are compared with."""
+def engines_of(
+    translator: Translator, direction: Direction, folder: Path, threads: int, small: Base | None
+) -> dict[str, Callable[[], Translate]]:
+    """By name: what loads an engine. The first one is what the others are compared with. `small` is what was widened."""
     source, target = direction.source, direction.target
 
     def native() -> Translate:
@@ -141,8 +153,12 @@ def engines_of(translator: Translator, direction: Direction, folder: Path, threa
 
     def hugging_face() -> Translate:
         place = folder / "hugging-face"
-        export(translator, [direction], place, to="hugging-face")
+        export(
+            translator if small is None else Translator(widened(small, learned=False)), [direction], place, to="hugging-face"
+        )
         model = exported(place)
+        if small is not None:
+            give_positions(model.model, small)
 
         def translate(lines: list[str]) -> list[str]:
             order = sorted(range(len(lines)), key=lambda number: len(lines[number]))
