@@ -87,9 +87,9 @@ def lines_to_translate(arguments: argparse.Namespace) -> list[str]:
 
 def make_report(arguments: argparse.Namespace, lines: list[str], folder: Path) -> dict[str, Any]:
     packs = [path for path in arguments.packs.split(",") if path]
-    translator = Translator(widened(Base.load(arguments.base)) if arguments.widened else arguments.base, packs)
-    direction = Direction(arguments.source, arguments.target)
     small = Base.load(arguments.base) if arguments.widened else None
+    translator = Translator(arguments.base if small is None else widened(small), packs)
+    direction = Direction(arguments.source, arguments.target)
     engines = engines_of(translator, direction, folder, arguments.threads, small)
     runs: list[dict[str, Any]] = []
     expected: Sequence[str] = []

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from patience import PATIENCE, until
 
 pytest.importorskip("fastapi", reason="the extra graftmt[server] is not installed")
 
@@ -69,6 +75,31 @@ class Live(Asked):
         self.server.should_exit = True
         self.thread.join(30)
         self.socket.close()
+
+
+@contextmanager
+def process(*arguments: str, errors: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`graftmt serve` as a process of its own: its address, and the process. What it says goes to `errors`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "graftmt", "serve", "--port", str(port), "--device", "cpu", *arguments]
+    with (errors or Path(os.devnull)).open("wb") as said:
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+    url = f"http://127.0.0.1:{port}"
+    try:
+
+        def is_ready() -> bool:
+            assert started.poll() is None, errors and errors.read_text()
+            with suppress(httpx.HTTPError):
+                return httpx.get(url + "/ready", timeout=PATIENCE).status_code == 200
+            return False
+
+        until(is_ready, every=0.1)
+        yield url, started
+    finally:
+        started.send_signal(signal.SIGTERM)
+        started.wait(PATIENCE)
 
 
 @contextmanager

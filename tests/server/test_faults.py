@@ -7,46 +7,18 @@ import os
 import random
 import resource
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from patience import PATIENCE, until
-from server.conftest import DEMO, DIRECTIONS, LINES
+from patience import PATIENCE
+from server.conftest import DEMO, DIRECTIONS, LINES, process
 
 pytestmark = pytest.mark.slow
-
-
-@contextmanager
-def process(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "graftmt", "serve", "--port", str(port), "--device", "cpu", "--quiet", *arguments]
-    started = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-
-        def is_ready() -> bool:
-            assert started.poll() is None
-            with suppress(httpx.HTTPError):
-                return httpx.get(url + "/ready", timeout=PATIENCE) is not None
-            return False
-
-        until(is_ready, every=0.1)
-        yield url, started
-    finally:
-        started.send_signal(signal.SIGTERM)
-        started.wait(PATIENCE)
 
 
 class Load:

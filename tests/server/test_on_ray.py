@@ -6,18 +6,15 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from patience import PATIENCE, until
-from server.conftest import DEMO, LINES, Asked
+from patience import until
+from server.conftest import DEMO, LINES, Asked, process
 from server.test_clients import (  # noqa: F401  (the same tests, against the `live` of this file)
     npm_folder,
     test_schemathesis_finds_no_failure,
@@ -45,25 +42,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 class OnRay(Asked):
     """`graftmt serve --ray` as a process."""
 
-    def __init__(self, *arguments: str, errors: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.url, self.errors = f"http://127.0.0.1:{port}", errors
-        command = [sys.executable, "-m", "graftmt", "serve", "--ray", "--port", str(port), "--device", "cpu", *arguments]
-        with errors.open("wb") as stderr:
-            self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
-        until(self.is_ready, every=0.5)
-
-    def is_ready(self) -> bool:
-        assert self.process.poll() is None, self.errors.read_text()
-        with suppress(httpx.HTTPError):
-            return httpx.get(self.url + "/ready", timeout=PATIENCE).status_code == 200
-        return False
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
+    def __init__(self, url: str, errors: Path) -> None:
+        self.url, self.errors = url, errors
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +54,10 @@ def packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory, packs: Path) -> Iterator[OnRay]:
     folder = tmp_path_factory.mktemp("ray")
-    server = OnRay("--demo", "--packs", str(packs), "--replicas", "2", "--log", str(folder / "log"), errors=folder / "errors")
-    yield server
-    assert server.stop() == 0 and "Traceback" not in server.errors.read_text()
+    arguments = ["--ray", "--demo", "--packs", str(packs), "--replicas", "2", "--log", str(folder / "log")]
+    with process(*arguments, errors=folder / "errors") as (url, started):
+        yield OnRay(url, folder / "errors")
+    assert started.returncode == 0 and "Traceback" not in (folder / "errors").read_text()
     until(lambda: not replicas())
 
 

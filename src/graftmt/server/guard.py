@@ -124,15 +124,6 @@ class Guard:
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send, outcome: Outcome) -> None:
         """Runs the application until it is done or the client leaves; then it is cancelled, and with it its lines."""
         gone = asyncio.Event()
-        unread = True
-
-        async def replay() -> Message:
-            nonlocal unread
-            if unread:
-                unread = False
-                return {"type": "http.request", "body": body, "more_body": False}
-            await gone.wait()
-            return {"type": "http.disconnect"}
 
         async def listen() -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -140,7 +131,7 @@ class Guard:
             gone.set()
 
         outcome.went_in = True
-        work = asyncio.ensure_future(self.app(scope, replay, send))
+        work = asyncio.ensure_future(self.app(scope, replayed(body, gone), send))
         listening = asyncio.ensure_future(listen())
         try:
             await asyncio.wait({work, listening}, return_when=asyncio.FIRST_COMPLETED)
@@ -181,6 +172,21 @@ class Guard:
         entry = {"event": "request", "id": outcome.request_id, "method": scope["method"], "route": route, **facts}
         entry |= {"status": outcome.status, "ms": round(1000 * seconds, 1)}
         self.log.write(entry | ({"failed": outcome.failed} if outcome.failed else {}))
+
+
+def replayed(body: bytes, gone: asyncio.Event) -> Receive:
+    """For an application: the body, which has been read already, and then nothing until the client is gone."""
+    unread = True
+
+    async def replay() -> Message:
+        nonlocal unread
+        if unread:
+            unread = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    return replay
 
 
 class ClientGone(Exception):

@@ -93,8 +93,6 @@ def serve(options: ServeOptions) -> None:
     with sock:
         world = make_world(options)
         catalog = world.service.catalog
-        host, port = sock.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
         say(f"base {catalog.base.fingerprint[:16]}…: {', '.join(catalog.base.languages)}")
         for served in catalog.packs.values():
             say(f"pack {served.name}: {', '.join(served.pack.languages)} as {served.pack.side}")
@@ -104,10 +102,16 @@ def serve(options: ServeOptions) -> None:
             say(f"{world.fast.how}: {', '.join(model.directions)}, {model.searcher.bytes / 1e6:,.0f} MB")
         for name, problem in world.fast.state.problems.items():
             say(f"not by {world.fast.how}: {name}: {problem}")
-        say(f"{len(catalog.translator.directions)} directions at http://{shown}:{port}/ (Ctrl-C stops)")
+        say(f"{len(catalog.translator.directions)} directions at {url_of(sock)} (Ctrl-C stops)")
         if options.host not in ("127.0.0.1", "::1", "localhost") and options.keys is None:
             say("anybody who reaches this address may translate; --keys FILE asks for keys.")
         Server(world, uvicorn_config(make_app(world), options)).run(sockets=[sock])
+
+
+def url_of(sock: socket.socket) -> str:
+    """Where it listens, for browsers."""
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def uvicorn_config(app: Any, options: ServeOptions) -> uvicorn.Config:

@@ -38,15 +38,20 @@ class Forced:
 
 
 @torch.inference_mode()
+def log_probabilities(composition: Composition, source: list[int], prefix: list[int], target: list[int]) -> list[float]:
+    """Of each token of a translation that is given, after the prefix."""
+    scores = composition.model(torch.tensor([source]), torch.tensor([[*prefix, *target[:-1]]]))[0, len(prefix) - 1 :]
+    found: list[float] = torch.log_softmax(scores, dim=-1).gather(1, torch.tensor(target)[:, None])[:, 0].tolist()
+    return found
+
+
 def forced(composition: Composition, source: str, target: str, pairs: Sequence[tuple[str, str]]) -> list[Forced]:
     codec, found = composition.codec, []
     prefix = codec.decoder_prefix(target)
     for line, translation in pairs:
         rows = source_rows(composition, source, target, line)
         wanted = [*codec.target_tokenizer(target).encode(translation), codec.end_id]
-        scores = composition.model(torch.tensor([rows]), torch.tensor([[*prefix, *wanted[:-1]]]))[0, len(prefix) - 1 :]
-        picked = torch.log_softmax(scores, dim=-1).gather(1, torch.tensor(wanted)[:, None])[:, 0]
-        found.append(Forced(rows, prefix, wanted, picked.tolist()))
+        found.append(Forced(rows, prefix, wanted, log_probabilities(composition, rows, prefix, wanted)))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import ctranslate2
 import pytest
 import torch
-from interop.export.native import recipes_of_tables, searched, source_rows
+from interop.export.native import log_probabilities, recipes_of_tables, searched, source_rows
 from peers import foreign_tokenizers as made
 from peers.foreign_models import MODELS
 
@@ -54,17 +54,6 @@ def lines(graft_corpus: Path) -> list[str]:
     return list(islice(dict.fromkeys(several), COUNT))
 
 
-def log_probabilities(composition: Composition, prefix: Sequence[int], pairs: Sequence[tuple[list[int], list[int]]]) -> Any:
-    """Of each token of the given translations, which end, under graftmt."""
-    found = []
-    for source, target in pairs:
-        given = torch.tensor([[*prefix, *target[:-1]]])
-        with torch.inference_mode():
-            scores = composition.model(torch.tensor([source]), given)[0, len(prefix) - 1 :].log_softmax(-1)
-        found.append(scores.gather(1, torch.tensor(target)[:, None])[:, 0].tolist())
-    return found
-
-
 def ended(tokens: list[int], end: int) -> list[int]:
     """With the end, but for a translation that was cut off: the programs count its length each in their way."""
     return [*tokens, end] if len(tokens) < LONGEST - 1 else tokens[: LONGEST - 1]
@@ -95,16 +84,16 @@ def check(composition: Composition, folder: Path, source: str, target: str, line
     ours, theirs = ([ended(each, codec.end_id) for each in found] for found in (ours, theirs))
     different = [number for number in range(len(lines)) if ours[number] != theirs[number]]
     for number in different:
-        pair = [(rows[number], each) for each in (ours[number], theirs[number])]
-        one, other = map(sum, log_probabilities(composition, prefix, pair))
+        pair = ours[number], theirs[number]
+        one, other = (sum(log_probabilities(composition, rows[number], prefix, each)) for each in pair)
         assert abs(one - other) < NEAR * LONGEST, (lines[number], ours[number], theirs[number])
     scored = there.score_batch(
         [[source_names[row] for row in each] for each in rows],
         [[target_names[row] for row in (*prefix[1:], *each[:-1])] for each in ours],
         max_batch_size=32,
     )
-    expected = log_probabilities(composition, prefix, list(zip(rows, ours, strict=True)))
-    for each, own, one in zip(ours, expected, scored, strict=True):
+    for row, each, one in zip(rows, ours, scored, strict=True):
+        own = log_probabilities(composition, row, prefix, each)
         given = one.log_probs[len(prefix) - 1 :]  # of what it was given and the end, which a cut one has not
         count = len(each) - (each[-1] != codec.end_id)
         assert max(abs(a - b) for a, b in zip(own[:count], given[:count], strict=True)) < NEAR

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,10 @@ from graftmt.errors import GraftError
 from graftmt.progress import say
 from graftmt.ray_cluster import connected, import_ray
 from graftmt.server.application import places_of
-from graftmt.server.running import KEEP_ALIVE, listening_socket
+from graftmt.server.on_ray import APPLICATION, REPLICAS
+from graftmt.server.running import KEEP_ALIVE, listening_socket, url_of
 from graftmt.server.serve_options import ServeOptions
+from graftmt.training.stopping import stop_on_signals
 
 EXTRA = "graftmt[ray-serve]"
 BUSY, FULL = 16, 64
@@ -34,27 +33,27 @@ def serve_on_ray(options: ServeOptions) -> None:
     read_base_document(folder)  # an error now, rather than from a replica
     with listening_socket(options) as free:  # so is an address in use
         host, port = free.getsockname()[:2]
+        url = url_of(free)
     options = replace(_absolute(options), port=port)
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")  # 5 by default, too few where cores are busy
-    with connected(ray, options.ray_address), _told_to_stop() as stop:  # in this order: Ray sets handlers too
+    with connected(ray, options.ray_address), stop_on_signals() as stop:  # in this order: Ray sets handlers too
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         _start(ray, serve, host, port)
         try:
             _run(serve, options)
             least, most = options.replica_range
             replicas = f"{least} replica{'s' * (least != 1)}" if least == most else f"{least} to {most} replicas"
-            shown = f"[{host}]" if ":" in host else host
-            say(f"{replicas} at http://{shown}:{port}/ on Ray (Ctrl-C stops)")
-            while not stop.wait(LOOK):
-                pass
+            say(f"{replicas} at {url} on Ray (Ctrl-C stops)")
+            while not stop.asked:
+                time.sleep(LOOK)
             say("stopping: what was accepted is finished first.")
         finally:
-            serve.delete(_name())
+            serve.delete(APPLICATION)
 
 
 def application(serve: Any, options: ServeOptions) -> Any:
     """Front and replicas, as Ray deploys them."""
-    from graftmt.server.on_ray.front import REPLICAS, front_builder
+    from graftmt.server.on_ray.front import front_builder
     from graftmt.server.on_ray.replica import Replica
 
     least, most = options.replica_range
@@ -97,47 +96,24 @@ def _start(ray: Any, serve: Any, host: str, port: int) -> None:
 
 def _run(serve: Any, options: ServeOptions) -> None:
     try:
-        serve.run(application(serve, options), name=_name(), route_prefix="/")
+        serve.run(application(serve, options), name=APPLICATION, route_prefix="/")
     except RuntimeError as error:
         reason = next((line.strip() for line in reversed(str(error).splitlines()) if "Error: " in line), "")
         reason = reason.partition("Error: ")[2] or str(error).strip().partition("\n")[0]
         raise GraftError(f"the replicas could not be started: {reason}") from None
 
 
-def _name() -> str:
-    from graftmt.server.on_ray.front import APPLICATION
-
-    return APPLICATION
-
-
 def _absolute(options: ServeOptions) -> ServeOptions:
     """Replicas run in other folders, perhaps on other machines, where the same paths must be."""
 
-    def full(path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
+    def full(path: Path) -> Path:
+        return path.expanduser().absolute()
 
     return replace(
         options,
-        base=full(options.base),
-        packs=tuple(path.expanduser().absolute() for path in options.packs),
-        keys=full(options.keys),
-        jobs=full(options.jobs),
-        log=full(options.log),
+        base=options.base and full(options.base),
+        packs=tuple(map(full, options.packs)),
+        keys=options.keys and full(options.keys),
+        jobs=options.jobs and full(options.jobs),
+        log=options.log and full(options.log),
     )
-
-
-@contextmanager
-def _told_to_stop() -> Iterator[threading.Event]:
-    """Set by SIGINT and SIGTERM, where this thread may hear them."""
-    event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield event
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: event.set())
-    try:
-        yield event
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

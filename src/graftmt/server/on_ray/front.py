@@ -18,13 +18,12 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from graftmt.server.application import guard_options
 from graftmt.server.guard import App, Guard, Message, Receive, Scope, Send
 from graftmt.server.logs import JsonLog
+from graftmt.server.on_ray import APPLICATION, REPLICAS
 from graftmt.server.on_ray.pack_pairs import PackPairs
 from graftmt.server.prometheus_metrics import Metrics
 from graftmt.server.refusals import Refused
 from graftmt.server.serve_options import ServeOptions
 
-APPLICATION, REPLICAS = "graftmt", "translator"
-"""What Ray calls the application, and in it the replicas that translate."""
 NEWS = 2.0
 """Seconds after which a replica is asked again which packs there are."""
 KEPT = ("http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers", "client", "server")

@@ -10,7 +10,7 @@ from ray import serve
 
 from graftmt.errors import GraftError
 from graftmt.server.application import make_app, make_world
-from graftmt.server.guard import Message, Scope
+from graftmt.server.guard import Message, Scope, replayed
 from graftmt.server.on_ray.pack_pairs import PackPairs
 from graftmt.server.refusals import Refused
 from graftmt.server.serve_options import ServeOptions
@@ -70,15 +70,7 @@ class Replica:
         if pair := serve.get_multiplexed_model_id():
             await self.load(pair)
         made: asyncio.Queue[Message | None] = asyncio.Queue()
-        unread = True
-
-        async def receive() -> Message:
-            nonlocal unread
-            if unread:
-                unread = False
-                return {"type": "http.request", "body": body, "more_body": False}
-            await asyncio.Future()  # the client's leaving comes as a cancellation
-            raise AssertionError
+        receive = replayed(body, asyncio.Event())  # never set: that the client has left comes as a cancellation
 
         async def work() -> None:
             try:
