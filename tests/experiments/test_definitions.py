@@ -77,14 +77,14 @@ def systems(table: Table) -> list[int]:
 def test_all_of_the_papers_models_tables_and_figures_are_there() -> None:
     assert [number for number, model in models().items() if not model.ours] == list(range(1, 67))
     assert [number for number, table in tables().items() if not table.ours] == [*range(1, 8), *range(9, 21), *range(25, 29)]
-    assert list(figures()) == [3, 4, 5, 6, 7]
+    assert [number for number, figure in figures().items() if not figure.ours] == [3, 4, 5, 6, 7]
 
 
 def test_each_file_is_named_after_its_number() -> None:
     ours = ["beyond-source.yaml", "beyond-target.yaml"]
     expected = [*ours, *(f"table-{number:02}.yaml" for number, table in tables().items() if not table.ours)]
     assert sorted(path.name for path in (FOLDER / "table_definitions").iterdir()) == expected
-    drawn = [f"figure-{number}.yaml" for number in figures()]
+    drawn = ["beyond-forgetting.yaml", *(f"figure-{number}.yaml" for number, figure in figures().items() if not figure.ours)]
     assert sorted(path.name for path in (FOLDER / "figure_definitions").iterdir()) == drawn
 
 

@@ -1,8 +1,8 @@
 """What the paper trained and what it printed, read from the YAML files next to this module. Layer 7.
 
 `models.yaml` has every numbered model once. What the paper shows of them is in `table_definitions/` and `figure_definitions/`,
-what it concludes in `findings.yaml`. Models and tables of our own, which nobody printed, are in `beyond.yaml` and
-`table_definitions/beyond-*.yaml`; their numbers begin with `FIRST_OF_OURS`.
+what it concludes in `findings.yaml`. Models, tables and figures of our own, which nobody printed, are in `beyond.yaml`,
+`table_definitions/beyond-*.yaml` and `figure_definitions/beyond-*.yaml`; their numbers begin with `FIRST_OF_OURS`.
 """
 
 from __future__ import annotations
@@ -177,6 +177,10 @@ class Figure:
     corpus: Corpus
     panels: tuple[Panel, ...]
 
+    @property
+    def ours(self) -> bool:
+        return self.number >= FIRST_OF_OURS
+
 
 @dataclass(frozen=True, kw_only=True)
 class Models:
@@ -231,8 +235,8 @@ def tables() -> dict[int, Table]:
 
 @cache
 def figures() -> dict[int, Figure]:
-    found = (from_mapping(Figure, load_yaml(path)) for path in sorted((FOLDER / "figure_definitions").glob("*.yaml")))
-    return {figure.number: figure for figure in found}
+    found = [from_mapping(Figure, load_yaml(path)) for path in (FOLDER / "figure_definitions").glob("*.yaml")]
+    return {figure.number: figure for figure in sorted(found, key=lambda figure: figure.number)}
 
 
 def is_ours(row: Row) -> bool:

@@ -57,7 +57,7 @@ def draw_figure(figure: Figure, results: Results, path: Path, metric: Metric) ->
         found.append((panel, direction or panel.direction, shown, curves))
     # By lines, the whole corpus alone is no curve.
     if any(len(points) > (panel.by == "lines") for panel, *_, curves in found for points in curves.values()):
-        if any(panel.metric != shown for panel, _, shown, curves in found if curves):
+        if not figure.ours and any(panel.metric != shown for panel, _, shown, curves in found if curves):
             notes.append("the paper plots BLEU; ours is chrF")
         drawn = dict.fromkeys(f"({curve.model}) {curve.label}" for *_, curves in found for curve in curves if curve.added)
         notes += [f"not in the paper's figure: {', '.join(drawn)}"] if drawn else []
@@ -78,7 +78,7 @@ def _draw_panels(
         axes = canvas.add_subplot(1, len(panels), number)
         for curve, points in curves.items():
             style = styles[curve.model, curve.plus]
-            _line(axes, points, f"({curve.model}) {curve.label}", style)
+            _line(axes, points, curve.label if figure.ours else f"({curve.model}) {curve.label}", style)
         validated = panel.split == "valid" and (panel.by == "updates" or results.has_split("valid"))
         split = "validation" if validated else "test"
         label = "updates" if panel.by == "updates" else "line pairs of training"
@@ -91,7 +91,7 @@ def _draw_panels(
         else:
             axes.set(xticks=[], yticks=[])
             axes.text(0.5, 0.5, "not run", transform=axes.transAxes, ha="center", va="center", color="grey")
-    canvas.suptitle(f"Figure {figure.number}: {figure.title}")
+    canvas.suptitle(figure.title if figure.ours else f"Figure {figure.number}: {figure.title}")
     save_figure(canvas, path)
 
 
