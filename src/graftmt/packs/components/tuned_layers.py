@@ -64,8 +64,9 @@ class TunedLayers(LayerComponent):
         costs = {
             "all": "tuning the whole encoder cost 27 to 36 chrF into languages that were not trained (Greek, 47.7 to 20.8 "
             "and 11.8; docs/results/docs-reading.md).",
-            "first": "a first layer tuned without lines in other languages cost nothing in a short training, and in the paper, "
-            "with a long one, nearly all of it (41.7 to 10.2). With --augment 1k-bt it stays.",
+            "first": "a first layer tuned without lines in other languages cost nothing on a pre-norm base (Greek, 4,000 "
+            "updates; docs/results/paper-settings), and in the paper, on a post-norm one, nearly all of it (41.7 to 10.2). "
+            "With --augment 1k-bt it stays.",
         }
         return costs.get(self.layers, "") if isinstance(self.layers, str) else ""
 
