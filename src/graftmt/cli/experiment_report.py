@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,6 +41,13 @@ def report(
         typer.Option("--figures", "-f", help="Its figures: 3,4 or none (default: all with a result)"),
     ] = None,
     metric: Annotated[str, typer.Option("--metric", "-m", help="chrf or bleu, for headline, figures and findings")] = "chrf",
+    translations: Annotated[
+        bool,
+        typer.Option(
+            "--translations/--no-translations",
+            help="A report outside of RESULTS keeps the translations too",
+        ),
+    ] = True,
     agreement: Annotated[bool, typer.Option("--agreement", help="Also print how far our results agree with the paper")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +68,13 @@ def report(
         raise ConfigError(f"--metric is {metric!r}{nearest(metric, ('chrf', 'bleu')) or '.'} Expected chrf or bleu.")
     chosen_figures = [] if (figures or "").strip().casefold() == "none" else _numbers("--figures", figures)
     chosen: Metric = "bleu" if metric == "bleu" else "chrf"
-    made, written = _write(profile, overrides, results, output, _numbers("--tables", tables), chosen_figures, chosen)
+    options = {
+        "tables": _numbers("--tables", tables),
+        "figures": chosen_figures,
+        "metric": chosen,
+        "translations": translations,
+    }
+    made, written = _write(profile, overrides, results, output, options)
     if as_json:
         print(json_text({**document(made), "files": [str(path) for path in written]}))
         return
@@ -75,9 +88,7 @@ def _write(
     overrides: list[str] | None,
     results: Path | None,
     output: Path | None,
-    tables: list[int] | None,
-    figures: list[int] | None,
-    metric: Metric,
+    options: dict[str, Any],
 ) -> tuple[Report, list[Path]]:
     from graftmt.experiments.profiles import load_profile
     from graftmt.experiments.reporting import write_report
@@ -92,7 +103,7 @@ def _write(
         profile = settings.name
     folder = results or Path("runs/experiments") / (profile or "")
     place = output or folder / "report"
-    return write_report(folder, place, profile=profile, settings=settings, tables=tables, figures=figures, metric=metric)
+    return write_report(folder, place, profile=profile, settings=settings, **options)
 
 
 def _numbers(option: str, text: str | None) -> list[int] | None:

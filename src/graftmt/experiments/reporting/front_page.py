@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from graftmt.evaluation import METRIC_NAMES
@@ -24,8 +24,8 @@ _SIDE_TABLES: dict[str, dict[Side, int]] = {"TED": {"source": 2, "target": 3}, "
 _COMPOSED_TABLES = {"TED": 4, "ParaCrawl": 7}
 
 
-def front_page(report: Report, drawn: Sequence[Drawn], headline: Path | None, *, with_results: bool = False) -> str:
-    """`with_results`: the result files are in the report's folder."""
+def front_page(report: Report, drawn: Sequence[Drawn], headline: Path | None, *, here: Collection[str] = ()) -> str:
+    """`here`: which of result files and translations are in the report's folder."""
     lines = [f"# The paper's experiments, profile {escape(report.profile)}", ""]
     lines += _headline(report)
     if headline is not None:
@@ -35,7 +35,7 @@ def front_page(report: Report, drawn: Sequence[Drawn], headline: Path | None, *,
         lines += ["Models on another base than most are left out, and averages of other directions.", ""]
     if report.standings:
         lines += ["## Beyond the paper", "", *_beyond(report), ""]
-    lines += ["## What it was made with", "", *_facts(report, with_results), "", "## Tables", "", *_tables(report), ""]
+    lines += ["## What it was made with", "", *_facts(report, here), "", "## Tables", "", *_tables(report), ""]
     if drawn:
         lines += ["## Figures", "", *_figures(drawn)]
     if report.agreements or report.findings:
@@ -164,14 +164,16 @@ def _beyond(report: Report) -> Iterator[str]:
     yield from (f"- {escape(line)}" for line in summary(report.standings))
 
 
-def _facts(report: Report, with_results: bool) -> Iterator[str]:
+def _facts(report: Report, here: Collection[str]) -> Iterator[str]:
     results = report.results
     done = [result for result in results if not result.failed]
     failed = [result for result in results if result.failed]
     title = f": {load_profile(report.profile).title}" if report.profile in known_profiles() else ""
     yield f"- Profile {escape(report.profile)}{escape(title)}."
-    named = "[Results](results)" if with_results else "Results"
+    named = "[Results](results)" if "results" in here else "Results"
     yield f"- {named}: {len(done)}; failed jobs: {len(failed)}; seeds: {_list(sorted({result.seed for result in results}))}."
+    if "translations" in here:
+        yield "- [Translations](translations): one table for each test set and direction, read with `xz -dc FILE`."
     if report.left_out:
         yield f"- Left out, as they are of other settings or another text: {report.left_out}."
     yield f"- Machines: {escape('; '.join(sorted({r.machine for r in done if r.machine})) or 'not recorded')}."

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 
-from graftmt.data.corpus import read_lines
 from graftmt.errors import DataError
 from graftmt.evaluation import Difference, Resampling, compare_averages, compare_resampled, resample_chrf
 from graftmt.evaluation.significance import LEVEL, MARGIN, Resampled
 from graftmt.experiments.reporting.cells import Cell
+from graftmt.experiments.reporting.kept_texts import KeptTexts
 from graftmt.experiments.reporting.result_files import Result
+from graftmt.experiments.reporting.stored_translations import TestLines
 from graftmt.files import read_json, write_json
 
 ROUNDED = 0.002
@@ -29,26 +29,19 @@ class NotKept(DataError):
 
 
 class Kept:
-    """Translations and lines that `experiment run` has kept, resampled once however often they are compared.
+    """Translations and lines that `experiment run` or a report has kept, resampled once however often they are compared.
 
-    What was compared is remembered, and holds where the translations are gone: a report is copied without them.
+    What was compared is remembered, and holds where the translations are gone: a report may be copied without them.
     """
 
-    def __init__(self, folder: Path, resampling: Resampling | None = None, remembered: Sequence[Path] = ()) -> None:
-        """`remembered`: the files of comparisons that reports have brought along."""
-        self.folder, self.resampling = folder, resampling or Resampling()
-        self.texts = cache(self._texts)
+    def __init__(self, *folders: Path, resampling: Resampling | None = None, remembered: Sequence[Path] = ()) -> None:
+        """`folders`: as for `KeptTexts`. `remembered`: the files of comparisons that reports have brought along."""
+        self.texts, self.resampling = KeptTexts(*folders), resampling or Resampling()
         self._resampled: dict[tuple[str, str, str, tuple[str, ...]], Resampled] = {}
         self.compared: dict[str, tuple[Difference, str]] = {}
         """What was compared, exactly → the difference, and how it was scored."""
         for path in remembered:
             self.compared |= _remembered(path)
-
-    def _texts(self, set_name: str, language: str) -> list[str]:
-        path = self.folder / "lines" / f"{set_name}.{language}.txt"
-        if not path.is_file():
-            raise DataError(f"the test set's lines in {language} were not kept")
-        return list(read_lines(path))
 
     def compare(self, first: Cell, second: Cell, seeds: Sequence[tuple[int, int]], split: str) -> tuple[Difference, str]:
         """Two cells of the same directions, averaged over pairs of their seeds; and how it was scored."""
@@ -82,39 +75,24 @@ class Kept:
     def _resampled_cell(self, cell: Cell, seed: int, split: str) -> list[Resampled]:
         """Its chrF in each direction, on the same draws from the lines that any of them has."""
         results = {direction: _of_seed(cell, seed, direction, split) for direction in cell.directions}
-        numbers = {direction: self._lines(one.set_names[split], direction) for direction, one in results.items()}
-        place = {line: index for index, line in enumerate(sorted(set().union(*numbers.values())))}
+        lines = {direction: self.texts.lines(one.set_names[split], direction) for direction, one in results.items()}
+        numbers = sorted({number for one in lines.values() for number in one.numbers})
+        place = {line: index for index, line in enumerate(numbers)}
         found = []
-        for direction, lines in numbers.items():
+        for direction, some in lines.items():
             result = results[direction]
             key = (result.name, split, direction, cell.directions)
             if key not in self._resampled:
-                places = [place[line] for line in lines]
-                self._resampled[key] = self._resample(result, split, direction, lines, places, len(place))
+                places = [place[line] for line in some.numbers]
+                self._resampled[key] = self._resample(result, split, direction, some, places, len(place))
             found.append(self._resampled[key])
         return found
 
-    def _lines(self, set_name: str, direction: str) -> list[int]:
-        """Those with text on both sides, from 0."""
-        source, target = (self.texts(set_name, language) for language in direction.split("-", 1))
-        if len(source) != len(target):
-            raise DataError(f"the test set's lines that were kept for {direction} are of two corpora")
-        return [line for line, pair in enumerate(zip(source, target, strict=True)) if all(map(str.strip, pair))]
-
     def _resample(
-        self, result: Result, split: str, direction: str, lines: Sequence[int], places: Sequence[int], of: int
+        self, result: Result, split: str, direction: str, lines: TestLines, places: Sequence[int], of: int
     ) -> Resampled:
-        path = self.folder / result.name / f"{result.set_names[split]}.{direction}.txt"
-        if not path.is_file():
-            raise NotKept(result.job, direction)
-        translations = list(read_lines(path))
-        if len(translations) != len(lines):
-            raise DataError(
-                f"of {result.job} in {direction} {len(translations):,} translations were kept, where the test set has "
-                f"{len(lines):,} lines (evaluation.keep_lines)"
-            )
-        text = self.texts(result.set_names[split], direction.split("-", 1)[1])
-        found = resample_chrf(translations, [text[line] for line in lines], resampling=self.resampling, lines=places, of=of)
+        translations = scored_translations(self.texts, result, split, direction)
+        found = resample_chrf(translations, lines.references, resampling=self.resampling, lines=places, of=of)
         scored = result.by_set[split][direction].chrf
         if abs(found.score - scored) > ROUNDED:  # of an earlier base, or of other lines
             raise DataError(
@@ -122,6 +100,20 @@ class Kept:
                 f"{scored:.2f}: they are not those that were scored"
             )
         return found
+
+
+def scored_translations(texts: KeptTexts, result: Result, split: str, direction: str) -> Sequence[str]:
+    """One for each line of the test set that has text on both sides."""
+    lines = texts.lines(result.set_names[split], direction)
+    translations = texts.translations(result.name, result.set_names[split], direction)
+    if translations is None:
+        raise NotKept(result.job, direction)
+    if len(translations) != len(lines.numbers):
+        raise DataError(
+            f"of {result.job} in {direction} {len(translations):,} translations were kept, where the test set has "
+            f"{len(lines.numbers):,} lines (evaluation.keep_lines)"
+        )
+    return translations
 
 
 def _of_seed(cell: Cell, seed: int, direction: str, split: str) -> Result:

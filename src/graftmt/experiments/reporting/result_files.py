@@ -49,6 +49,8 @@ class Result:
     scores: Scores = field(default_factory=Scores)
     set_names: Mapping[str, str] = field(default_factory=dict)
     """Test set → its name with a hash, by which translations are kept."""
+    last_sets: frozenset[str] = frozenset()
+    """Test sets that were translated with the weights that training ended with, and not with the best."""
     curve: tuple[Mapping[str, float], ...] = ()
     """`step`, and the chrF of each direction that was validated then."""
     bleu_curve: tuple[Mapping[str, float], ...] = ()
@@ -179,6 +181,7 @@ class ResultFile:
             base_averages=_rows(base.get("scores") or {}, self.name, "averages"),
             scores=rows,
             set_names={one.get("set", name): name for name, one in scores.items()},
+            last_sets=frozenset(one.get("set", name) for name, one in scores.items() if _is_last(one)),
             curve=tuple(_numbers(point) for point in curve),
             bleu_curve=tuple({"step": point["step"], **_numbers(point["bleu"])} for point in curve if point.get("bleu")),
             seconds=_numbers(document.get("seconds") or {}),
@@ -203,6 +206,10 @@ def read_files(folder: Path) -> list[ResultFile]:
 
 def _rows(scores: Mapping[str, Any], job: str, part: str = "directions") -> Scores:
     return joined(from_document(one, one.get("set", name), job, part) for name, one in scores.items())
+
+
+def _is_last(scores: Mapping[str, Any]) -> bool:
+    return (scores.get("settings") or {}).get("checkpoint") == "last"
 
 
 def _base_in(job: str) -> int | None:

@@ -14,6 +14,7 @@ from graftmt.errors import ConfigError, GraftError
 from graftmt.experiments.addresses import short_hash
 from graftmt.experiments.job_settings import set_settings, training_settings
 from graftmt.experiments.profiles import Profile, known_profiles, load_profile
+from graftmt.experiments.reporting.kept_texts import TRANSLATIONS
 from graftmt.experiments.reporting.result_files import (
     COMPARISONS,
     Result,
@@ -22,6 +23,7 @@ from graftmt.experiments.reporting.result_files import (
     read_files,
     results_folder,
 )
+from graftmt.experiments.reporting.stored_translations import stored_files
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def select_results(folder: Path, profile: str | None = None, settings: Profile |
     if not of_profile:
         raise ConfigError(f"{inside} has no results of profile {profile!r}; it has those of {', '.join(profiles)}.")
     name = profile or profiles[0]
-    if (experiments_folder(folder) / COMPARISONS).is_file():
+    if _is_report(experiments_folder(folder)):
         settings = None
     elif settings is None and name in known_profiles():
         settings = load_profile(name)
@@ -64,6 +66,11 @@ def select_results(folder: Path, profile: str | None = None, settings: Profile |
     # Of several of one job on one base, as after an upgrade, the newest.
     newest = {(one.document.get("job"), one.base.get("fingerprint")): one for one in sorted(chosen, key=_age)}
     return Selection(sorted(newest.values(), key=lambda one: one.path), len(of_profile) - len(newest))
+
+
+def _is_report(folder: Path) -> bool:
+    """Whether the results came with a report: next to what it compared, or the translations that it keeps."""
+    return (folder / COMPARISONS).is_file() or bool(stored_files(folder / TRANSLATIONS))
 
 
 def _age(file: ResultFile) -> tuple[bool, str]:

@@ -1,8 +1,8 @@
 """One report: tables as Markdown and LaTeX, figures, the page that opens it all, and all numbers for scripts. Layer 7.
 
-`result_files` reads the files and `selection` chooses among them, `cells` finds what belongs in a cell, `paper_tables` lays the
-tables out, `markdown`, `latex` and `figures` write them, `content`, `agreement` and `against_best` say what they come to,
-`beyond` has the tables of our own recipes, and `front_page` is the page that opens it all.
+`result_files` reads the files, `kept_texts` the translations, and `selection` chooses among them. `cells` finds what belongs
+in a cell, `paper_tables` lays the tables out, `markdown`, `latex` and `figures` write them, `content`, `agreement` and
+`against_best` say what they come to, `beyond` has tables of our own recipes, and `front_page` is the page that opens it all.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from graftmt.experiments.profiles import Profile
 from graftmt.experiments.reporting.content import Report, choose, document, make_report, trade_offs
 from graftmt.experiments.reporting.figures import Drawn, draw_figure
 from graftmt.experiments.reporting.front_page import front_page
+from graftmt.experiments.reporting.kept_texts import TRANSLATIONS, store_translations
 from graftmt.experiments.reporting.kept_translations import Kept, write_comparisons
 from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
 from graftmt.experiments.reporting.result_files import COMPARISONS, SCORES, ResultFile, experiments_folder
 from graftmt.experiments.reporting.selection import select_results
+from graftmt.experiments.reporting.stored_translations import stored_files
 from graftmt.experiments.reporting.trade_off import draw_trade_offs
 from graftmt.files import read_json, write_json, write_text
 from graftmt.places import REPORT, check_outside_models, check_place
@@ -40,10 +42,12 @@ def write_report(
     tables: Sequence[int] | None = None,
     figures: Sequence[int] | None = None,
     metric: Metric = "chrf",
+    translations: bool = True,
 ) -> tuple[Report, list[Path]]:
     """Reads the results in `folder` and writes README.md, table-NN.md and .tex, figure-N.png and results.json to `output`.
 
-    Outside of the experiments' own folder it also gets the result files and what was tested, from which it can be made again.
+    Outside of the experiments' own folder it also gets the result files, what was tested, and the translations unless these
+    are not wanted: it can be made again from itself.
     """
     chosen = choose("--figures", figures, definitions.figures())
     experiments = experiments_folder(folder)
@@ -53,7 +57,10 @@ def write_report(
     if copied:
         check_place(output, REPORT)
         _check_place(output, selected.files)
-    kept = Kept(experiments / "translations", remembered=[experiments / COMPARISONS, output / COMPARISONS])
+        _check_translations(output / TRANSLATIONS, translations)
+    places = (experiments, output)
+    kept = Kept(*(place / TRANSLATIONS for place in places), remembered=[place / COMPARISONS for place in places])
+    kept.texts.check()
     report = make_report(selected.results, kept, tables=tables, metric=metric, left_out=selected.left_out)
     drawn, headline = _draw(report, chosen, output)
     written = []
@@ -67,7 +74,10 @@ def write_report(
         for file in selected.files:
             write_json(output / RESULTS / file.path.name, file.document)
         written += [output / COMPARISONS, output / RESULTS]
-    write_text(output / "README.md", front_page(report, drawn, headline, with_results=(output / RESULTS).is_dir()))
+        if translations and store_translations(output / TRANSLATIONS, selected.results, kept.texts):
+            written.append(output / TRANSLATIONS)
+    here = {name for name in (RESULTS, TRANSLATIONS) if (output / name).is_dir()}
+    write_text(output / "README.md", front_page(report, drawn, headline, here=here))
     write_json(output / SCORES, document(report))
     return report, [output / "README.md", output / SCORES, *written]
 
@@ -91,6 +101,11 @@ def _check_place(output: Path, files: Sequence[ResultFile]) -> None:
             f"{there} has results that would not be in the report: {first_few(more)}. Copy them to "
             f"{files[0].path.parent} to have them in it, or delete them. {way_out} to leave them as they are."
         )
+
+
+def _check_translations(there: Path, wanted: bool) -> None:
+    if not wanted and stored_files(there):
+        raise ConfigError(f"{there} has translations, and --no-translations wants none. Delete them, or give another --output.")
 
 
 def _draw(report: Report, figures: Sequence[definitions.Figure], output: Path) -> tuple[list[Drawn], Path | None]:
