@@ -139,7 +139,13 @@ class CitedReport:
 
     def _compute(self, file: Path, split: str, direction: str, metric: Metric) -> float:
         (result,) = (one for found in self.by_corpus.values() for one in found.all if one.file == file)
-        translations = scored_translations(self.kept.texts, result, split, direction)
+        try:
+            translations = scored_translations(self.kept.texts, result, split, direction)
+        except DataError as problem:
+            raise ClaimError(
+                f"{self.folder}: {problem}, so that {result.job} cannot be scored in {direction}. A report has all "
+                "translations of packs, and of a base those from and into English; make it again, without --no-translations."
+            ) from None
         references = self.kept.texts.lines(result.set_names[split], direction).references
         if metric == "chrf":
             value = score_chrf(translations, references).value
