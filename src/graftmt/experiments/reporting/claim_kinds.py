@@ -136,7 +136,7 @@ def _entry(value: Any, key: str) -> Any:
 
 
 def _curve(claim: Claim, report: CitedReport) -> Found:
-    """The validation score after so many updates."""
+    """The validation score after a number of updates."""
     system, direction, step, *rest = claim.arguments
     in_bleu = bool(rest) and _metric(rest[0]) == "bleu"
     new = report.results_of(parse_system(system)).new

@@ -39,7 +39,7 @@ class ClaimError(DataError):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One number and what it is said to be."""
+    """One number and what it stands for."""
 
     text: str
     kind: str
