@@ -301,6 +301,15 @@ def test_recomputed_scores_find_a_result_file_that_was_changed(published: Path, 
     assert f"{right:.3f}" in problem.results and "99.000" in problem.results
 
 
+def test_damaged_translations_are_named_where_a_claim_needs_them(published: Path, check) -> None:
+    stored = published / "docs" / "results" / "greek" / "translations" / "test.el-fr.jsonl.xz"
+    stored.write_bytes(stored.read_bytes()[:-30])
+    assert check(f"<!-- {FROM}: chrf 12 el-fr > 0 -->").problems == []
+    for claim in ("chrf 12 el-fr > 0", "p 12 7 el-fr < 0.5"):
+        (problem,) = check(f"<!-- {FROM}: {claim} -->", recompute=True).problems
+        assert stored.name in problem.results and "damaged" in problem.results
+
+
 def test_the_command_says_file_line_and_what_to_do(published: Path, graftmt) -> None:
     right, bad = published / "right.md", published / "docs" / "wrong.md"
     right.write_text("Text.\n", encoding="utf-8")

@@ -114,6 +114,21 @@ def test_some_translations_of_a_direction_are_not_stored(ran, tmp_path: Path) ->
     assert not (tmp_path / "out" / "translations" / "test.el-en.jsonl.xz").exists()
 
 
+def test_translations_without_their_test_set_are_not_stored_and_the_rest_is(ran, tmp_path: Path) -> None:
+    folder = ran(7, source(0.6, 0.8))
+    (folder / "translations" / "lines" / "test.de.txt").unlink()
+    (folder / "translations" / "lines" / "test.fr.txt").write_text("un\n", encoding="utf-8")  # of another corpus
+    write_report(folder, tmp_path / "out", tables=[2], figures=[])
+    assert [path.name for path in (tmp_path / "out" / "translations").iterdir()] == ["test.el-en.jsonl.xz"]
+
+
+def test_a_report_in_place_of_the_experiment_does_not_take_its_plain_text_for_tables(ran) -> None:
+    folder = ran(7, source(0.6, 0.8))
+    write_report(folder, folder, tables=[2], figures=[])
+    page = (folder / "README.md").read_text("utf-8")
+    assert "[Results](results)" in page and "Translations" not in page
+
+
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     """Lines 1 and 3 of a test set of three, by two jobs."""

@@ -53,7 +53,8 @@ class CitedReport:
         results, models = selected.results, definitions.models()
         self.by_corpus = {corpus: Results(results, models, corpus) for corpus in ("TED", "ParaCrawl")}
         self.kept = Kept(place / TRANSLATIONS, remembered=[place / COMPARISONS])
-        self.kept.texts.check()
+        self._check_texts = cache(self.kept.texts.check)
+        """A damaged file is an error, once any is needed, and not the same as one that is not there."""
         self.paper = paper_figures(definitions.tables().values())
         self._computed = cache(self._compute)
 
@@ -139,6 +140,7 @@ class CitedReport:
 
     def _compute(self, file: Path, split: str, direction: str, metric: Metric) -> float:
         (result,) = (one for found in self.by_corpus.values() for one in found.all if one.file == file)
+        self._check_texts()
         try:
             translations = scored_translations(self.kept.texts, result, split, direction)
         except DataError as problem:
@@ -176,6 +178,7 @@ class CitedReport:
 
     def compared(self, first: Cell, second: Cell, seeds: Sequence[int], split: str) -> Difference:
         """The first less the second, tested; a report may remember the test the other way round."""
+        self._check_texts()
         pairs = [(seed, seed) for seed in seeds]
         try:
             return self.kept.compare(second, first, pairs, split)[0]
