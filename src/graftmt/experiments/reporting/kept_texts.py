@@ -8,7 +8,6 @@ from pathlib import Path
 
 from graftmt.data.corpus import read_lines
 from graftmt.errors import DataError
-from graftmt.experiments.reporting.cells import PIVOT
 from graftmt.experiments.reporting.result_files import Result
 from graftmt.experiments.reporting.stored_translations import StoredTranslations, TestLines, stored_file, stored_files
 
@@ -78,13 +77,13 @@ class KeptTexts:
 def store_translations(folder: Path, results: Iterable[Result], texts: KeptTexts) -> list[Path]:
     """Writes a report's tables of translations to `folder`, and removes those of earlier ones that it does not have.
 
-    Of each job the directions with the pivot or one of its own languages, in the sets of its best checkpoint.
+    Of each job the directions with one of its new languages, which bases have none of, in the sets of its best checkpoint.
     """
     jobs: dict[tuple[str, str], set[str]] = {}
     for result in results:
         for split, directions in result.by_set.items():
             for direction in directions if split not in result.last_sets else ():
-                if {*direction.split("-", 1)} & {PIVOT, *result.languages}:
+                if {*direction.split("-", 1)} & {*result.languages}:
                     jobs.setdefault((result.set_names[split], direction), set()).add(result.name)
     written = [path for key, names in sorted(jobs.items()) if (path := _store(folder, *key, names, texts)) is not None]
     for path in {*stored_files(folder)} - {*written}:
