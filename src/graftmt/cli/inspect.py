@@ -93,7 +93,8 @@ def describe(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise GraftError(f"{folder} is a file, and not that of a pack; give a base, a pack, a run or an export.")
     raise GraftError(
-        f"{folder} holds no base (base.json), no pack (pack.json), no run (config.yaml) and no export ({EXPORT_DOCUMENT})."
+        f"{folder} holds neither a base (base.json), nor a pack (pack.json), nor a run (config.yaml), nor an export "
+        f"({EXPORT_DOCUMENT})."
     )
 
 
@@ -133,7 +134,9 @@ def describe_export(folder: Path) -> dict[str, Any]:
     from graftmt.interop.export_card import PAGE, check_files, is_as_written, read_card
 
     card = read_card(folder)
-    facts = {key: card[key] for key in ("kind", "format", "to", "quantization", "base", "packs")}
+    facts = {key: card[key] for key in ("kind", "format", "to", "quantization", "base")}
+    packs = {f"{'+'.join(pack['languages'])}-{pack['side']}": pack for pack in card["packs"]}
+    facts["packs"] = {name: {key: pack[key] for key in ("recipe", "fingerprint")} for name, pack in packs.items()}
     facts["directions"] = [f"{one['source']}-{one['target']}" for one in card["directions"]]
     if card["format"] == 1:
         note = "made by an earlier version, without checksums; export it again to have them"

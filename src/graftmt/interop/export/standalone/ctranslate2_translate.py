@@ -31,12 +31,13 @@ exported = beside("exported_folder")
 class Translator:
     def __init__(self, folder: str | Path = HERE, **options: Any) -> None:
         """`options` go to ctranslate2.Translator: device, compute_type, inter_threads, intra_threads …"""
-        import ctranslate2
-
         self.folder = exported.Folder(folder)
         self.about = self.folder.about
-        self.model = self.folder.opened(lambda: ctranslate2.Translator(str(folder), **options))
+
+        import ctranslate2
+
         self.source, self.target = (self.folder.text(side) for side in ("source", "target"))
+        self.model = self.folder.opened(lambda: ctranslate2.Translator(str(folder), **options))
 
     def translate(self, lines: list[str], source: str, target: str, *, beam_size: int = 5, **options: Any) -> list[str]:
         """One translation for each line; `options` go to translate_batch."""

@@ -13,7 +13,7 @@ from typing import Any
 
 CARD = "export.json"
 MADE_AGAIN = "Copy the folder again from where it was made, or export the model again."
-READ_BY_PEOPLE = (".md", ".py")  # may be edited
+PAGES = (".md",)  # people edit them, as they do programs; but these must be there
 
 
 class Problem(ValueError):
@@ -35,8 +35,8 @@ class Folder:
         self.path = Path(path)
         self.about = self.card()
         for name, file in self.about["files"].items():
-            if not name.endswith(READ_BY_PEOPLE):
-                self.check_size(name, file["bytes"])
+            if not name.endswith(PAGES):
+                self.check_size(name, None if name.endswith(".py") else file["bytes"])
 
     def card(self) -> dict[str, Any]:
         """export.json, which has a checksum of itself."""
@@ -51,13 +51,13 @@ class Folder:
             raise Problem(f"{self.path / CARD} was changed or damaged. {MADE_AGAIN}")
         return about
 
-    def check_size(self, name: str, expected: int) -> None:
+    def check_size(self, name: str, expected: int | None) -> None:
         path = self.path / name
         try:
             found = path.stat().st_size
         except OSError as error:
             raise Problem(f"{path} cannot be read ({error.strerror}). {MADE_AGAIN}") from None
-        if found != expected:
+        if expected is not None and found != expected:
             kind = "truncated" if found < expected else "damaged"
             raise Problem(f"{path} is {kind}: it has {found:,} bytes, and {CARD} says {expected:,}. {MADE_AGAIN}")
 
@@ -133,8 +133,15 @@ def main(usage: str, path: Path, opened: Callable[[str, str], Translate], at_onc
             given = "nothing" if not arguments else " ".join(arguments)
             said = f"two languages are needed, and {given} was given. This folder translates {', '.join(directions)}"
             return failed(f"{said}: python {sys.argv[0]} {directions[0]} < input.txt > output.txt; more: --help", 2)
-        Folder(path).direction(*arguments)
-        translate_input(opened(*arguments), at_once)
+        folder = Folder(path)
+        folder.direction(*arguments)
+        try:
+            translate_input(lambda: opened(*arguments), at_once)
+        except (Problem, ImportError, BrokenPipeError):
+            raise
+        except Exception:
+            folder.check()  # what no user can mend is a traceback, unless a damaged file explains it
+            raise
     except Problem as problem:
         return failed(str(problem))
     except ImportError as error:
@@ -153,8 +160,9 @@ def failed(reason: str, code: int = 1) -> int:
     return code
 
 
-def translate_input(translate: Translate, at_once: int) -> None:
-    """Standard input to standard output, both UTF-8 whatever the locale says."""
+def translate_input(opened: Callable[[], Translate], at_once: int) -> None:
+    """Standard input to standard output, both UTF-8 whatever the locale says; the model is loaded once there is text."""
+    translate = None
     if sys.stdin is None or sys.stdout is None:
         raise Problem("standard input or standard output is closed; give it a file: < input.txt > output.txt")
     for done in itertools.count(0, at_once):
@@ -165,6 +173,7 @@ def translate_input(translate: Translate, at_once: int) -> None:
         if not lines:
             return
         texts = [as_text(line, number) for number, line in enumerate(lines, done + 1)]
+        translate = translate or opened()
         try:
             found = translate(texts)
         except TooLong as problem:

@@ -33,18 +33,20 @@ class Translator:
     """One direction; `generation_config.json` says how to search."""
 
     def __init__(self, folder: str | Path = HERE) -> None:
+        self.folder = exported.Folder(folder)
+        self.about = self.folder.about
+
         import torch
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-        self.torch, self.folder = torch, exported.Folder(folder)
-        self.about = self.folder.about
-        self.model = self.folder.opened(lambda: AutoModelForSeq2SeqLM.from_pretrained(self.folder.path).eval())
+        self.torch = torch
         if self.about["texts"] is None:
             self.tokenizer = self.folder.opened(lambda: AutoTokenizer.from_pretrained(self.folder.path))
         else:
             self.source, self.target = (self.folder.text(side) for side in ("source", "target"))
             self.vocabulary = self.folder.opened(lambda: json.loads((self.folder.path / "vocabulary.json").read_bytes()))
             self.ids = {token: number for number, token in enumerate(self.vocabulary["source"]) if token is not None}
+        self.model = self.folder.opened(lambda: AutoModelForSeq2SeqLM.from_pretrained(self.folder.path).eval())
 
     def encode(self, line: str) -> list[int]:
         if self.about["texts"] is None:
@@ -78,6 +80,9 @@ class Translator:
 
 
 def opened(source: str, target: str) -> Callable[[list[str]], list[str]]:
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # standard error is for errors
     return Translator().translate
 
 
