@@ -180,8 +180,9 @@ class Translator:
         fitting = [name for name, pack in self.packs.items() if pack.side == side and language in pack.languages]
         if chosen is not None:
             if chosen not in fitting:
+                how = "" if chosen in self.packs else " A pack is given by its path with --packs, and chosen by its name."
                 raise LanguageError(
-                    f"the pack {chosen!r} is not one for {language!r} as {side}; those are: {', '.join(fitting) or 'none'}."
+                    f"the pack {chosen!r} is not one for {language!r} as {side}; those are: {', '.join(fitting) or 'none'}.{how}"
                 )
             return chosen
         if len(fitting) == 1:

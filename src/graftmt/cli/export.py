@@ -26,6 +26,12 @@ def export(
             help="float32 (default), float16, bfloat16; CTranslate2 also int8, int8_float32",
         ),
     ] = None,
+    source_pack: Annotated[
+        str | None, typer.Option("--source-pack", metavar="NAME", help="Which pack reads, if several could")
+    ] = None,
+    target_pack: Annotated[
+        str | None, typer.Option("--target-pack", metavar="NAME", help="Which pack writes, if several could")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an export of another model")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -54,7 +60,8 @@ def export(
     pairs = [(one, other) for one in items(source) for other in items(target)]
     several = len(pairs) > 1
     directions = [Direction(one, other) for one, other in pairs if not (several and one == other)]
-    written = write(translator, directions, output, to=to, quantization=quantization, force=force)
+    chosen = {"source_pack": source_pack, "target_pack": target_pack}
+    written = write(translator, directions, output, to=to, quantization=quantization, **chosen, force=force)
     if as_json:
         facts = [{**asdict(one), "folder": str(one.folder)} for one in written]
         print(json_text({"to": to, "exported": facts}))

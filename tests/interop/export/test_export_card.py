@@ -165,3 +165,12 @@ def test_the_format_before_is_read(export: Callable[..., Any], tmp_path: Path, g
     old = shutil.copytree(tmp_path / "out", tmp_path / "old")
     assert export("-t", "ru").code == 1 and export().code == 0
     assert export("-t", "ru", "-o", str(old), "--force").code == 0
+
+
+@pytest.mark.parametrize(("to", "said"), [("ctranslate2", "another program"), ("hugging-face", "inline casing")])
+def test_exports_that_cannot_be_imported(
+    exported_once: Exported, tmp_path: Path, graftmt: Callable[..., Any], to: str, said: str
+) -> None:
+    done = graftmt("import", str(exported_once(to)), "-o", str(tmp_path / "again"))
+    assert done.code == 1 and said in done.stderr and "the base and the packs" in done.stderr
+    assert not (tmp_path / "again").exists()

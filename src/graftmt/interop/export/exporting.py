@@ -17,11 +17,11 @@ from graftmt.interop.export.component_check import check_components
 from graftmt.interop.export.pages import page
 from graftmt.interop.export.plain_model import plain_model
 from graftmt.interop.export.target import ExportTarget, Job, Sentences
-from graftmt.interop.export.target_registry import export_target
+from graftmt.interop.export.target_registry import export_target, target_names
 from graftmt.interop.export_card import differences, in_words, read_card, write_card
 from graftmt.packs import Composition
 from graftmt.places import EXPORT, PlaceError, check_place
-from graftmt.progress import say
+from graftmt.progress import WARNING, say
 from graftmt.translator import Translator
 
 Before = Literal["the same model", "another model"] | None
@@ -45,6 +45,8 @@ def export(
     *,
     to: str = "ctranslate2",
     quantization: str | None = None,
+    source_pack: str | None = None,
+    target_pack: str | None = None,
     force: bool = False,
 ) -> list[Exported]:
     """Writes the models of these directions: into `folder` if one holds them all, else into a folder there for each.
@@ -54,7 +56,7 @@ def export(
     """
     target, folder = export_target(to), Path(folder)
     quantization = _quantization(target, quantization)
-    groups = _groups(translator, directions, target)
+    groups = _groups(translator, directions, target, source_pack, target_pack)
     places = [folder] if len(groups) == 1 else [folder / "+".join(map(str, group)) for _, group in groups]
     if len(groups) > 1 and EXPORT.is_one(folder):
         raise PlaceError(
@@ -68,6 +70,7 @@ def export(
         if problem := target.problem(job):
             raise ExportError(f"{target.title} cannot hold the model of {', '.join(map(str, group))}: {problem}")
         jobs.append((job, place))
+    _say_unused(translator, [composition for composition, _ in groups])
     before = [_before(place, _facts(target, job), force=force) for job, place in jobs]
     return [_write(target, job, place, replaced) for (job, place), replaced in zip(jobs, before, strict=True)]
 
@@ -76,23 +79,42 @@ def _quantization(target: ExportTarget, name: str | None) -> str:
     if name is None:
         return target.quantizations[0]
     if name not in target.quantizations:
-        known = ", ".join(target.quantizations)
-        raise ConfigError(f"{target.title} stores no {name!r}{nearest(name, target.quantizations) or '.'} It has: {known}.")
+        others = [other for other in map(export_target, target_names()) if name in other.quantizations]
+        hint = f"; {others[0].title} does: --to {others[0].name} --quantization {name}." if others else ""
+        hint = hint or nearest(name, target.quantizations) or "."
+        raise ConfigError(f"{target.title} stores no {name!r}{hint} It has: {', '.join(target.quantizations)}.")
     return name
 
 
 def _groups(
-    translator: Translator, directions: Sequence[Direction], target: ExportTarget
+    translator: Translator,
+    directions: Sequence[Direction],
+    target: ExportTarget,
+    source_pack: str | None,
+    target_pack: str | None,
 ) -> list[tuple[Composition, list[Direction]]]:
-    """Directions by model."""
+    """Directions by model, with the codes of languages that were given by another name."""
     found: dict[object, tuple[Composition, list[Direction]]] = {}
-    for direction in dict.fromkeys(directions):
-        composition = translator.composition(direction.source, direction.target)
+    for given in directions:
+        composition = translator.composition(given.source, given.target, source_pack=source_pack, target_pack=target_pack)
+        direction = Direction(translator.code(given.source, "source"), translator.code(given.target, "target"))
         key = (id(composition), direction) if target.one_direction else id(composition)
-        found.setdefault(key, (composition, []))[1].append(direction)
+        group = found.setdefault(key, (composition, []))[1]
+        if direction not in group:
+            group.append(direction)
     if not found:
         raise ConfigError("no direction to export: source and target must be two languages.")
     return list(found.values())
+
+
+def _say_unused(translator: Translator, compositions: Sequence[Composition]) -> None:
+    """Packs that were given in vain: they are for another language, or for the other side."""
+    used = [pack for one in compositions for pack in (one.source, one.target) if pack is not None]
+    known = {(pack.side, pack.languages, pack.fingerprint) for pack in used}
+    for name, pack in translator.packs.items():
+        if (pack.side, pack.languages, pack.fingerprint) not in known:
+            what = f"{'+'.join(pack.languages)} as {pack.side}"
+            say(f"{WARNING}no direction here uses the pack {name}, which is for {what}; the export is without it.")
 
 
 def _job(translator: Translator, composition: Composition, group: Sequence[Direction], quantization: str) -> Job:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
 from graftmt.documents import check_fields, read_document
 from graftmt.errors import CheckpointError
@@ -21,11 +21,11 @@ class ExportDocument(TypedDict):
     text: TextDocument
 
 
-class ExportFiles(TypedDict):
+class ExportFiles(TypedDict, total=False):
     """What is read of it before."""
 
     files: dict[str, FileFacts]
-    text: NotRequired[TextDocument]
+    text: TextDocument
 
 
 READ = ("config.json", "model.safetensors")
