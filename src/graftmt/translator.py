@@ -181,9 +181,8 @@ class Translator:
         if chosen is not None:
             if chosen not in fitting:
                 how = "" if chosen in self.packs else " A pack is given by its path with --packs, and chosen by its name."
-                raise LanguageError(
-                    f"the pack {chosen!r} is not one for {language!r} as {side}; those are: {', '.join(fitting) or 'none'}.{how}"
-                )
+                known = ", ".join(fitting) or "none"
+                raise LanguageError(f"the pack {chosen!r} is not one for {language!r} as {side}; those are: {known}.{how}")
             return chosen
         if len(fitting) == 1:
             return fitting[0]
