@@ -37,6 +37,21 @@ def test_a_model_of_hugging_face_is_to_be_imported(tmp_path: Path, monkeypatch: 
         read_base_document(Path("facebook/nllb-200-distilled-600M"))
 
 
+def test_an_export_is_neither(tmp_path: Path) -> None:
+    """Unless it has a text that the import reads."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "config.json").write_text("{}", encoding="utf-8")
+    card = {"kind": "export", "to": "ctranslate2"}
+    (tmp_path / "out" / "export.json").write_text(json.dumps(card), encoding="utf-8")
+    with pytest.raises(GraftError, match=r"exported for another program \(ctranslate2\).*the base that it was made of"):
+        read_base_document(tmp_path / "out")
+    with pytest.raises(GraftError, match=r"exported for another program \(ctranslate2\).*the packs that it was made of"):
+        read_pack_document(tmp_path / "out")
+    (tmp_path / "out" / "export.json").write_text(json.dumps({**card, "text": {}}), encoding="utf-8")
+    with pytest.raises(GraftError, match="graftmt import"):
+        read_base_document(tmp_path / "out")
+
+
 def test_a_base_is_found_inside_what_was_given(tmp_path: Path) -> None:
     (tmp_path / "demo" / "base").mkdir(parents=True)
     (tmp_path / "demo" / "base" / "base.json").write_text('{"kind": "base"}', encoding="utf-8")

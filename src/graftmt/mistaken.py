@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graftmt.errors import GraftError
 from graftmt.files import read_json
-from graftmt.places import BASE, CORPUS, PACK
+from graftmt.places import BASE, CORPUS, EXPORT, EXPORT_DOCUMENT, PACK
 
 ARCHIVE = ".graftpack"
 TABLES = {".tsv": "tsv", ".csv": "tsv", ".tab": "tsv", ".tmx": "tmx", ".jsonl": "jsonl", ".parquet": "parquet", ".po": "po"}
@@ -23,6 +23,8 @@ def instead_of_base(path: Path) -> str:
     for inside in ("base", "../base", "../../base"):
         if path.is_dir() and BASE.is_one(path / inside):
             return f"{path} is no base, but {path / inside} is one: -b {shlex.quote(str(path / inside))}"
+    if exported := _exported(path):
+        return f"{exported}. Give the base that it was made of, and packs with -p"
     if path.is_dir() and (path / "config.json").is_file():
         make = f"graftmt import {shown} -o {path.name}-base"
         return f"{path} is a model of Hugging Face{_kind_of(path)}. Make a base of it first: {make}"
@@ -37,6 +39,8 @@ def instead_of_pack(path: Path) -> str:
     """The same where a pack was expected."""
     if BASE.is_one(path):
         return f"{path} is a base; give it with -b {shlex.quote(str(path))}, and packs with -p PACK"
+    if exported := _exported(path):
+        return f"{exported}. Give the packs that it was made of"
     if path.is_dir() and ((path / "adapter_config.json").is_file() or (path / "config.json").is_file()):
         return f"{path} is a model of Hugging Face{_kind_of(path)}; packs are made by `graftmt add`"
     return ""
@@ -56,6 +60,14 @@ def _is_zip(path: Path) -> bool:
     with suppress(OSError):
         return zipfile.is_zipfile(path)
     return False
+
+
+def _exported(path: Path) -> str:
+    """What an exported model is for, unless `graftmt import` can read it."""
+    if not path.is_dir() or not EXPORT.is_one(path):
+        return ""
+    card = read_json(path / EXPORT_DOCUMENT, "the export")
+    return "" if "text" in card else f"{path} is a model that was exported for another program ({card.get('to')!s:.40})"
 
 
 def _kind_of(path: Path) -> str:

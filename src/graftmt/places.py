@@ -159,8 +159,10 @@ EXPORT_DOCUMENT = "export.json"
 
 
 def _export_files(folder: Path) -> set[str]:
+    """As its document lists them, in format 1 by names alone; Python leaves a folder when its files are imported."""
     listed = (_document(folder / EXPORT_DOCUMENT) or {}).get("files")
-    return {EXPORT_DOCUMENT, *(name for name in listed if isinstance(name, str))} if isinstance(listed, list) else set()
+    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list | dict) else []
+    return {EXPORT_DOCUMENT, "__pycache__", *(name.partition("/")[0] for name in names)}
 
 
 EXPORT = Kind(

@@ -180,9 +180,9 @@ class Translator:
         fitting = [name for name, pack in self.packs.items() if pack.side == side and language in pack.languages]
         if chosen is not None:
             if chosen not in fitting:
-                raise LanguageError(
-                    f"the pack {chosen!r} is not one for {language!r} as {side}; those are: {', '.join(fitting) or 'none'}."
-                )
+                how = "" if chosen in self.packs else " A pack is given by its path with --packs, and chosen by its name."
+                known = ", ".join(fitting) or "none"
+                raise LanguageError(f"the pack {chosen!r} is not one for {language!r} as {side}; those are: {known}.{how}")
             return chosen
         if len(fitting) == 1:
             return fitting[0]

@@ -114,7 +114,7 @@ def test_a_folder_of_something_else_is_an_error(graftmt, tmp_path: Path, files: 
 def test_no_folder_is_an_error(graftmt, tmp_path: Path) -> None:
     result = graftmt("inspect", str(tmp_path / "nowhere"))
     assert result.code == 1
-    assert "give a base, a pack or a run folder" in result.stderr
+    assert "give a base, a pack, a run or an export" in result.stderr
 
 
 def test_the_curves_of_a_run_can_be_plotted(graftmt, toy_run: Path, tmp_path: Path) -> None:

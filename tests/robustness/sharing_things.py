@@ -39,6 +39,7 @@ def sharing_things() -> list[Thing]:
         ]
     return [
         *found,
+        Thing(name="exported", path="exported", readers=_exported_readers(), kinds=("bytes", "documents", "members"), weight=2),
         Thing(
             name="shop", path="shop", readers=_shop_readers(), kinds=("bytes", "documents", "members"), weight=3, signed=True
         ),
@@ -87,6 +88,22 @@ def _imported_readers(exported: str) -> tuple[Reader, ...]:
         command("translate", base("translate", "-s", "en", "-t", "ru", *SHORT), stdin=LINE, result=output_of, weight=2),
         command("verify", base("verify", "-n", "1", "--beam", "1")),
         _export("en", "ru", to=exported),
+    )
+
+
+def _exported_readers() -> tuple[Reader, ...]:
+    """What is damaged is named, replaced by the same model, or refused; nothing reads the model itself."""
+
+    def again(case: Case) -> list[str]:
+        given = ["-b", str(case.world / "base"), "-s", "en", "-t", "fr", "--to", "ctranslate2"]
+        return ["export", *given, "-o", str(case.thing), "-q"]
+
+    return (
+        command("inspect", lambda case: ["inspect", str(case.thing)]),
+        command("inspect --json", lambda case: ["inspect", str(case.thing), "--json"]),
+        command("import", lambda case: ["import", str(case.thing), "-o", str(case.output / "base"), "-q"]),
+        command("translate", lambda case: ["translate", "-b", str(case.thing), "-s", "en", "-t", "fr", *SHORT], stdin=LINE),
+        command("export", again, resumes=True),
     )
 
 

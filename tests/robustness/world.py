@@ -93,6 +93,8 @@ def make_world(folder: Path) -> World:
     _make_unfinished(world)
     _make_foreign(world)
     _make_published(world)
+    given = ("-b", str(world / "base"), "-s", "en", "-t", "fr", "--to", "ctranslate2")
+    _make(world, "export", *given, "-o", str(world / "exported"), "-q")
     for name in ("base", "packs/el-source", "packs/uk-target.graftpack"):
         _make(world, "push", str(world / name), str(world / "shop"), "-q")
     settle_memory()

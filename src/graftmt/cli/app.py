@@ -43,6 +43,16 @@ USAGE_ERROR: Any = typer.BadParameter.__base__
 """Typer has it from click, and lately under a private name."""
 
 
+MEANT = {
+    "export": {
+        **dict.fromkeys(("--dtype", "--compute-type", "--precision"), "--quantization"),
+        **dict.fromkeys(("--format", "--engine"), "--to"),
+        **dict.fromkeys(("--overwrite", "--replace", "--fresh"), "--force"),
+    }
+}
+"""By command: options that it has by another name, as other commands or programs call them."""
+
+
 class Commands(TyperGroup):
     """All commands. What was typed comes back in error messages without its control characters."""
 
@@ -60,6 +70,9 @@ def _harmless() -> Iterator[None]:
     try:
         yield
     except USAGE_ERROR as error:
+        command = getattr(error.ctx, "info_name", None) or ""
+        if meant := MEANT.get(command, {}).get(getattr(error, "option_name", "")):
+            error.possibilities = [meant]
         error.message = printable(error.message)
         raise
 

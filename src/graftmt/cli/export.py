@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,13 @@ def export(
             help="float32 (default), float16, bfloat16; CTranslate2 also int8, int8_float32",
         ),
     ] = None,
+    source_pack: Annotated[
+        str | None, typer.Option("--source-pack", metavar="NAME", help="Which pack reads, if several could")
+    ] = None,
+    target_pack: Annotated[
+        str | None, typer.Option("--target-pack", metavar="NAME", help="Which pack writes, if several could")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an export of another model")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -33,7 +41,8 @@ def export(
     small Python file translates. Several languages make several directions;
     those with the same packs share one CTranslate2 folder. If a format cannot
     hold a component, the error says what to use instead, and nothing is
-    written.
+    written. An export of the same model is replaced, of another one only with
+    --force.
 
     Examples:
       graftmt export -b BASE -p el-source,uk-target -s el -t uk
@@ -51,9 +60,10 @@ def export(
     pairs = [(one, other) for one in items(source) for other in items(target)]
     several = len(pairs) > 1
     directions = [Direction(one, other) for one, other in pairs if not (several and one == other)]
-    written = write(translator, directions, output, to=to, quantization=quantization)
+    chosen = {"source_pack": source_pack, "target_pack": target_pack}
+    written = write(translator, directions, output, to=to, quantization=quantization, **chosen, force=force)
     if as_json:
-        facts = [{"folder": str(one.folder), "directions": list(one.directions), "bytes": one.bytes} for one in written]
+        facts = [{**asdict(one), "folder": str(one.folder)} for one in written]
         print(json_text({"to": to, "exported": facts}))
     elif not quiet:
         for one in written:

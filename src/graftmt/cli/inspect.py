@@ -1,4 +1,4 @@
-"""`graftmt inspect`: what a base, a pack or a run is."""
+"""`graftmt inspect`: what a base, a pack, a run or an exported model is."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import typer
 
 from graftmt.cli.common import AsJson, json_text, plain
 from graftmt.errors import GraftError
+from graftmt.places import EXPORT, EXPORT_DOCUMENT
 
 
 def inspect(
-    folder: Annotated[Path, typer.Argument(help="A base, a pack (folder or file) or a run")],
+    folder: Annotated[Path, typer.Argument(help="A base, a pack (folder or file), a run or an export")],
     plot: Annotated[Path | None, typer.Option("--plot", help="Folder for the curves of a run: loss.png, chrf.png")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a base, a pack or a run is, and check it. A base or a pack
-    whose tensors do not have its fingerprint is an error. For a run, see its
-    latest checkpoint and scores.
+    """Show what a base, a pack, a run or an exported model is, and check it.
+    A base or a pack whose tensors do not have its fingerprint is an error, and
+    an exported model with a file that was changed. For a run, see its latest
+    checkpoint and scores.
 
     Examples:
       graftmt inspect runs/demo/base --json
@@ -82,13 +84,18 @@ def describe(folder: Path) -> dict[str, Any]:
         return describe_base(folder)
     if is_pack(folder):
         return describe_pack(folder)
+    if (folder / EXPORT_DOCUMENT).is_file():
+        return describe_export(folder)
     if (folder / "config.yaml").is_file():
         return describe_run(folder)
     if not folder.exists():
-        raise GraftError(f"there is no {folder}; give a base, a pack or a run folder.")
+        raise GraftError(f"there is no {folder}; give a base, a pack, a run or an export.")
     if not folder.is_dir():
-        raise GraftError(f"{folder} is a file, and not that of a pack; give a base, a pack or a run folder.")
-    raise GraftError(f"{folder} holds neither a base (base.json), nor a pack (pack.json), nor a run (config.yaml).")
+        raise GraftError(f"{folder} is a file, and not that of a pack; give a base, a pack, a run or an export.")
+    raise GraftError(
+        f"{folder} holds neither a base (base.json), nor a pack (pack.json), nor a run (config.yaml), nor an export "
+        f"({EXPORT_DOCUMENT})."
+    )
 
 
 def describe_base(folder: Path) -> dict[str, Any]:
@@ -120,6 +127,28 @@ def describe_pack(path: Path) -> dict[str, Any]:
         group = ".".join(name.split(".")[:3]) if name.startswith(("encoder", "decoder")) else name.split(".")[0]
         tensors[group] = tensors.get(group, 0) + parameter.numel()
     return {**document, "unchanged": True, **not_covered, "parameters_of": tensors, **card}
+
+
+def describe_export(folder: Path) -> dict[str, Any]:
+    """export.json, and whether the files still have its hashes; the page may be edited."""
+    from graftmt.interop.export_card import PAGE, check_files, is_as_written, read_card
+
+    card = read_card(folder)
+    facts = {key: card[key] for key in ("kind", "format", "to", "quantization", "base")}
+    packs = {f"{'+'.join(pack['languages'])}-{pack['side']}": pack for pack in card["packs"]}
+    facts["packs"] = {name: {key: pack[key] for key in ("recipe", "fingerprint")} for name, pack in packs.items()}
+    facts["directions"] = [f"{one['source']}-{one['target']}" for one in card["directions"]]
+    if card["format"] == 1:
+        note = "made by an earlier version, without checksums; export it again to have them"
+        return {**facts, "unchanged": None, "note": note}
+    files = card["files"]
+    check_files(folder, {name: stated for name, stated in files.items() if name != PAGE})
+    if PAGE in files and not is_as_written(folder, PAGE, files[PAGE]):
+        facts["edited"] = PAGE
+    others = {path.name for path in folder.iterdir()} - {*EXPORT.files(folder)} if EXPORT.files else set()
+    if others:
+        facts["other_files"] = sorted(others)
+    return {**facts, "unchanged": True, "bytes": {name: stated["bytes"] for name, stated in files.items()}}
 
 
 def describe_run(folder: Path) -> dict[str, Any]:

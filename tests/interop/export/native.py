@@ -9,9 +9,12 @@ from functools import cache
 
 import torch
 
+from graftmt.base import Base
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.experiments.definitions import models, tables
-from graftmt.packs import Composition
+from graftmt.packs import Composition, Pack, Recipe, create_pack
+from graftmt.text import Subwords
+from graftmt.text.layout import Side
 
 
 @cache
@@ -33,7 +36,7 @@ class Forced:
     source: list[int]
     prefix: list[int]
     target: list[int]
-    """Without prefix, with the end."""
+    """Without prefix, with the end, unless it was cut off."""
     log_probabilities: list[float]
 
 
@@ -51,8 +54,12 @@ def forced(composition: Composition, source: str, target: str, pairs: Sequence[t
     for line, translation in pairs:
         rows = source_rows(composition, source, target, line)
         wanted = [*codec.target_tokenizer(target).encode(translation), codec.end_id]
-        found.append(Forced(rows, prefix, wanted, log_probabilities(composition, rows, prefix, wanted)))
+        found.append(forced_rows(composition, rows, prefix, wanted))
     return found
+
+
+def forced_rows(composition: Composition, source: list[int], prefix: list[int], target: list[int]) -> Forced:
+    return Forced(source, prefix, target, log_probabilities(composition, source, prefix, target))
 
 
 def source_rows(composition: Composition, source: str, target: str, line: str) -> list[int]:
@@ -74,3 +81,13 @@ def searched(composition: Composition, source: str, target: str, lines: Sequence
         forbidden=codec.forbidden,
     )
     return [hypotheses[0].tokens for hypotheses in found]
+
+
+def noisy_pack(base: Base, family: str, side: Side, recipe: str, subwords: Subwords) -> Pack:
+    """A pack for "xx" on an imported base, with noise for what training would do."""
+    code = {"nllb": " + code:learned:eng_Latn", "mbart": " + code:learned:en_XX"}.get(family, "")
+    pack = create_pack(base, side=side, languages=("xx",), recipe=Recipe.parse(recipe + code), subwords=subwords)
+    with torch.no_grad():
+        for parameter in pack.parameters.values():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+    return pack

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ctranslate2
 import pytest
 from interop.export.native import forced, recipes_of_tables, searched, source_rows
+from interop.export.other_programs import InCTranslate2, largest_difference
 
 from graftmt.errors import ExportError
 from graftmt.interop.export.row_names import row_names
@@ -43,39 +43,29 @@ def names_of(folder: Path, side: str) -> list[str]:
     return names
 
 
-def largest_difference(composition: Composition, folder: Path, pairs: list[tuple[str, str]] | None = None) -> float:
-    """Between log-probabilities of given tokens, here and there."""
+def difference(composition: Composition, folder: Path) -> float:
     source, target = "el" if composition.source else "en", "uk" if composition.target else "fr"
-    pairs = pairs or list(zip(LINES[source], LINES[target], strict=False))
-    expected = forced(composition, source, target, pairs)
-    write_model(composition, folder)
-    source_names, target_names = names_of(folder, "source"), names_of(folder, "target")
-    found = ctranslate2.Translator(str(folder), intra_threads=1).score_batch(
-        [[source_names[row] for row in line.source] for line in expected],
-        [[target_names[row] for row in (*line.prefix[1:], *line.target[:-1])] for line in expected],
-    )
-    return max(
-        abs(own - other)
-        for line, theirs in zip(expected, found, strict=True)
-        for own, other in zip(line.log_probabilities, theirs.log_probs[len(line.prefix) - 1 :], strict=True)
-    )
+    expected = forced(composition, source, target, list(zip(LINES[source], LINES[target], strict=False)))
+    program = InCTranslate2(composition, target, folder)
+    assert (program.sources, program.targets) == (names_of(folder, "source"), names_of(folder, "target"))
+    return largest_difference(expected, program)
 
 
 @pytest.mark.parametrize("base", PRE_NORM, ids=str)
 @pytest.mark.parametrize("recipes", MIXED, ids=" | ".join)
 def test_same_log_probabilities_pre_norm(composed: Composed, tmp_path: Path, base: Any, recipes: Any) -> None:
-    assert largest_difference(composed(*recipes, **base), tmp_path) < NEAR
+    assert difference(composed(*recipes, **base), tmp_path) < NEAR
 
 
 @pytest.mark.parametrize("base", POST_NORM, ids=str)
 @pytest.mark.parametrize("recipes", MIXED[1:5], ids=" | ".join)
 def test_same_log_probabilities_post_norm(composed: Composed, tmp_path: Path, base: Any, recipes: Any) -> None:
-    assert largest_difference(composed(*recipes, **base), tmp_path) < NEAR
+    assert difference(composed(*recipes, **base), tmp_path) < NEAR
 
 
 def test_a_source_code_that_is_lent(composed: Composed, tmp_path: Path) -> None:
     composition = composed("embed + code:fixed:fr", "embed + code:fixed:en", placement="decoder")
-    assert largest_difference(composition, tmp_path) < NEAR
+    assert difference(composition, tmp_path) < NEAR
 
 
 @pytest.mark.slow
@@ -84,15 +74,13 @@ def test_every_recipe_of_tables_2_and_3(composed: Composed, tmp_path: Path, plac
     recipes = recipes_of_tables()
     for number, recipe in enumerate((*recipes["source"], *recipes["target"])):
         pair = (recipe, "embed") if recipe in recipes["source"] else ("embed", recipe)
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        assert largest_difference(composed(*pair, placement=placement), folder) < NEAR, recipe
+        assert difference(composed(*pair, placement=placement), tmp_path / str(number)) < NEAR, recipe
 
 
 @pytest.mark.parametrize("activation", ["gelu", "silu"])
 def test_adapters_with_relu_among_other_activations(composed: Composed, tmp_path: Path, activation: str) -> None:
     composition = composed("embed + enc-adapters-all(4)", "embed + adapters-all(4)", activation=activation)
-    assert largest_difference(composition, tmp_path) < NEAR
+    assert difference(composition, tmp_path) < NEAR
 
 
 def test_serial_adapters_after_post_norm_layers_are_refused(composed: Composed, tmp_path: Path) -> None:
@@ -105,17 +93,8 @@ def test_greedy_search_finds_the_same(composed: Composed, tmp_path: Path) -> Non
     """Log-probabilities are compared above; this is about what surrounds them: prefix, start and end, forbidden rows."""
     composition = composed("embed + enc-adapters-all(4)", "embed + dec-last-layer", placement="decoder")
     expected = searched(composition, "el", "uk", LINES["el"], beam=1, max_length=8)
-    write_model(composition, tmp_path)
-    source, target = names_of(tmp_path, "source"), names_of(tmp_path, "target")
-    prefix = composition.codec.decoder_prefix("uk")
-    found = ctranslate2.Translator(str(tmp_path), intra_threads=1).translate_batch(
-        [[source[row] for row in source_rows(composition, "el", "uk", line)] for line in LINES["el"]],
-        target_prefix=[[target[row] for row in prefix[1:]]] * len(LINES["el"]),
-        suppress_sequences=[[target[row]] for row in composition.codec.forbidden],
-        beam_size=1,
-        max_decoding_length=8 + len(prefix) - 1,
-    )
-    assert [[target.index(token) for token in one.hypotheses[0]][len(prefix) - 1 :] for one in found] == expected
+    rows = [source_rows(composition, "el", "uk", line) for line in LINES["el"]]
+    assert InCTranslate2(composition, "uk", tmp_path).greedy(rows, 8) == expected
 
 
 def test_rows_have_different_names(composed: Composed) -> None:

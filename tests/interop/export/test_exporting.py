@@ -91,6 +91,9 @@ def test_directions_share_a_folder_where_they_share_a_model(
         (["--to", "ctranslate2", "--quantization", "int4"], "int8_float32"),
         (["--to", "ctranslate2", "-s", "xx"], "'xx'"),
         (["--to", "ctranslate2", "-t", "el"], "nothing to translate"),
+        (["--to", "hugging-face", "--quantization", "int8"], "--to ctranslate2 --quantization int8"),
+        (["--to", "ctranslate2", "-t", "uk"], "give it with --packs PACK"),
+        (["--to", "ctranslate2", "--source-pack", "packs/el"], "by its path with --packs"),
     ],
 )
 def test_refusals_leave_nothing(
@@ -129,3 +132,31 @@ def test_only_an_export_takes_the_place_of_an_export(
     before = sorted(copy.iterdir())
     for place in (copy, copy / "inside"):
         assert export(place).code == 1 and sorted(copy.iterdir()) == before
+
+
+def test_packs_that_no_direction_uses_are_said(world: dict[str, Path], tmp_path: Path, graftmt: Callable[..., Any]) -> None:
+    packs = f"{world['el-source']},{world['uk-target']}"
+    given = ["export", "-b", str(world["base"]), "-p", packs, "--to", "ctranslate2", "-o", str(tmp_path / "out")]
+    done = graftmt(*given, "-s", "el", "-t", "en,fr")
+    assert done.code == 0 and "the pack uk-target, which is for uk as target" in done.stderr and "el-source" not in done.stderr
+    assert "warning" not in graftmt(*given, "-s", "el", "-t", "uk", "-o", str(tmp_path / "both")).stderr
+
+
+def test_languages_by_name_and_packs_by_name(world: dict[str, Path], tmp_path: Path, graftmt: Callable[..., Any]) -> None:
+    """Of two packs for a language the export takes the one that is named."""
+    other = Path(shutil.copytree(world["el-source"], tmp_path / "again"))
+    packs = f"first={world['el-source']},second={other},{world['uk-target']}"
+    given = ["export", "-b", str(world["base"]), "-p", packs, "--to", "ctranslate2", "-o", str(tmp_path / "out")]
+    assert "--source-pack" in graftmt(*given, "-s", "el", "-t", "uk").stderr
+    done = graftmt(*given, "-s", "Greek", "-t", "ukr", "--source-pack", "second", "--json")
+    assert done.code == 0, done.stderr
+    assert json.loads(done.stdout)["exported"][0]["directions"] == ["el-uk"]
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [("--dtype", "--quantization"), ("--format", "--to"), ("--overwrite", "--force"), ("--pack", "--packs")],
+)
+def test_options_of_other_names(graftmt: Callable[..., Any], option: str, meant: str) -> None:
+    done = graftmt("export", "-b", "base", "-s", "el", "-t", "uk", "--to", "ctranslate2", "-o", "out", option, "int8")
+    assert done.code == 2 and option in done.stderr and f"(Possible options: {meant}" in done.stderr

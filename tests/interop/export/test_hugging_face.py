@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from graftmt.base import Base
 from graftmt.data import Direction
-from graftmt.errors import ExportError
+from graftmt.errors import CheckpointError, ExportError
 from graftmt.interop.export.exporting import export
 from graftmt.model import ModelConfig
 from graftmt.packs import Recipe, create_pack
@@ -208,3 +209,21 @@ def test_an_export_imported_again_translates_alike(
     if not any(recipes):
         own, other = (dict(one.model.named_parameters()) for one in (ours.base, again.base))
         assert own.keys() == other.keys() and all(torch.equal(own[name], other[name]) for name in own)
+
+
+def test_the_import_of_an_export_names_a_damaged_file(translator: Callable[..., Translator], tmp_path: Path) -> None:
+    from graftmt.api import import_model
+
+    out = tmp_path / "out"
+    export(translator("embed", "embed"), [Direction("el", "uk")], out, to="hugging-face")
+    text = json.loads((out / "export.json").read_text())["text"]["files"]
+    for name in ("model.safetensors", "config.json", *text):
+        content = (out / name).read_bytes()
+        for damaged in (content[:-1], bytes([*content[:-1], content[-1] ^ 1])):
+            (out / name).write_bytes(damaged)
+            with pytest.raises(CheckpointError, match=rf"{re.escape(str(out / name))}"):
+                import_model(str(out), tmp_path / "again")
+            assert not (tmp_path / "again").exists()
+        (out / name).write_bytes(content)
+    (out / "README.md").write_text("# Ours")  # people edit it
+    import_model(str(out), tmp_path / "again")

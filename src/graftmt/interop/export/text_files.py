@@ -14,10 +14,13 @@ from graftmt.interop.export.target import Job
 from graftmt.interop.export.target_registry import text_form
 from graftmt.text.layout import SIDES
 
+COMMON = "exported_folder.py"
 
-def copy_standalone(name: str, path: Path) -> None:
-    """A Python file of `standalone/`, as it is."""
-    write_text(path, files(standalone).joinpath(name).read_text(encoding="utf-8"))
+
+def copy_standalone(name: str, folder: Path) -> None:
+    """translate.py, which is a Python file of `standalone/` as it is, with the file that it needs."""
+    for file, place in ((name, "translate.py"), (COMMON, COMMON)):
+        write_text(folder / place, files(standalone).joinpath(file).read_text(encoding="utf-8"))
 
 
 def text_problem(job: Job) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graftmt.interop.importing.family import ForeignFolder
+from graftmt.places import EXPORT
 
 _T5 = (
     "it is built like T5 (MADLAD-400 too), whose root-mean-square norms, relative position biases, gated feed-forward and "
@@ -39,6 +40,8 @@ _ENCODERS = ("bert", "roberta", "xlm-roberta", "electra", "deberta", "distilbert
 def reason_to_refuse(folder: ForeignFolder) -> str:
     """Why a model of a known type cannot be imported; "" where nothing is known against it."""
     kind = folder.model_type
+    if not kind and folder.path.is_dir() and EXPORT.is_one(folder.path):
+        return "it was exported for another program than Hugging Face; use the base and the packs that it was made of"
     if kind in _REASONS:
         return _REASONS[kind]
     if kind.startswith(_DECODERS) or folder.settings.get("is_decoder") is True:

@@ -1,6 +1,7 @@
 """Translates lines with the Hugging Face model in this folder. graftmt is not needed; README.md says what is.
 
     python translate.py SOURCE TARGET < input.txt > output.txt
+    python translate.py --check                                 # are all files as they were exported?
 
 In Python: Translator(folder).translate(["a line", …])
 """
@@ -8,37 +9,44 @@ In Python: Translator(folder).translate(["a line", …])
 import importlib.util
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
+HERE = Path(__file__).parent
 LONGEST = 1024  # tokens of a line
+
+
+def beside(name: str) -> Any:
+    """A Python file next to this one, whether or not the folder is on Python's path."""
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+exported = beside("exported_folder")
 
 
 class Translator:
     """One direction; `generation_config.json` says how to search."""
 
-    def __init__(self, folder: str | Path = Path(__file__).parent) -> None:
-        self.folder = Path(folder)
-        self.about = json.loads((self.folder / "export.json").read_text(encoding="utf-8"))
-        self.model = AutoModelForSeq2SeqLM.from_pretrained(self.folder).eval()
-        if self.about["texts"] is None:
-            self.tokenizer = AutoTokenizer.from_pretrained(self.folder)
-        else:
-            self.source, self.target = (self.text(side) for side in ("source", "target"))
-            self.vocabulary = json.loads((self.folder / "vocabulary.json").read_text(encoding="utf-8"))
-            self.ids = {token: number for number, token in enumerate(self.vocabulary["source"]) if token is not None}
+    def __init__(self, folder: str | Path = HERE) -> None:
+        self.folder = exported.Folder(folder)
+        self.about = self.folder.about
 
-    def text(self, side: str) -> Any:
-        """Text ↔ tokens of one side: a class in a Python file of this folder."""
-        about = self.about["texts"][side]
-        spec = importlib.util.spec_from_file_location(about["module"], self.folder / f"{about['module']}.py")
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module.Text(str(self.folder / about["file"]))
+        import torch
+        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+        self.torch = torch
+        if self.about["texts"] is None:
+            self.tokenizer = self.folder.opened(lambda: AutoTokenizer.from_pretrained(self.folder.path))
+        else:
+            self.source, self.target = (self.folder.text(side) for side in ("source", "target"))
+            self.vocabulary = self.folder.opened(lambda: json.loads((self.folder.path / "vocabulary.json").read_bytes()))
+            self.ids = {token: number for number, token in enumerate(self.vocabulary["source"]) if token is not None}
+        self.model = self.folder.opened(lambda: AutoModelForSeq2SeqLM.from_pretrained(self.folder.path).eval())
 
     def encode(self, line: str) -> list[int]:
         if self.about["texts"] is None:
@@ -57,29 +65,26 @@ class Translator:
             return str(self.tokenizer.decode(ids, skip_special_tokens=True))
         return str(self.target.decode([self.vocabulary["target"][one] or "<unk>" for one in ids]))
 
-    @torch.inference_mode()
     def translate(self, lines: list[str], **options: Any) -> list[str]:
         """One translation for each line; `options` go to generate."""
         ids = [self.encode(line) for line in lines]
+        for number, line in enumerate(ids, 1):
+            if len(line) > LONGEST:
+                raise exported.TooLong(number, len(line), LONGEST)
         padding, longest = self.model.config.pad_token_id, max(map(len, ids), default=0)
-        if longest > LONGEST:
-            raise ValueError(f"a line has {longest} tokens, and at most {LONGEST} can be translated; split it")
-        inputs = torch.tensor([[*line, *[padding] * (longest - len(line))] for line in ids])
+        inputs = self.torch.tensor([[*line, *[padding] * (longest - len(line))] for line in ids])
         options = {"max_new_tokens": min(LONGEST, 3 * longest + 20), "max_length": None, **options}
-        found = self.model.generate(input_ids=inputs, attention_mask=(inputs != padding).long(), **options).tolist()
+        with self.torch.inference_mode():
+            found = self.model.generate(input_ids=inputs, attention_mask=(inputs != padding).long(), **options).tolist()
         return [" ".join(self.decode(one).split()) if line.strip() else "" for one, line in zip(found, lines, strict=True)]
 
 
+def opened(source: str, target: str) -> Callable[[list[str]], list[str]]:
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # standard error is for errors
+    return Translator().translate
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    translator = Translator()
-    known = translator.about["directions"][0]
-    if sys.argv[1:] != [known["source"], known["target"]]:
-        sys.exit(f"this folder translates {known['source']} {known['target']} only")
-    lines = sys.stdin.read().split("\n")
-    if lines[-1] == "":
-        del lines[-1]
-    for start in range(0, len(lines), 64):
-        for translation in translator.translate(lines[start : start + 64]):
-            print(translation)
+    sys.exit(exported.main(__doc__, HERE, opened, at_once=64))

@@ -47,7 +47,7 @@ class CTranslate2(ExportTarget):
 
     def write(self, job: Job, folder: Path) -> dict[str, Any]:
         write_model(job.composition, folder, job.quantization, model=job.model)
-        copy_standalone("ctranslate2_translate.py", folder / "translate.py")
+        copy_standalone("ctranslate2_translate.py", folder)
         names = names_of_rows(job)
         never = [names["target"][row] for row in job.composition.codec.forbidden]
         return {"directions": directions_in_tokens(job, names), "never": never, "texts": write_texts(job, folder)}

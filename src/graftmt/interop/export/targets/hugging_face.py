@@ -68,7 +68,7 @@ class HuggingFace(ExportTarget):
         write_tensors(folder / "model.safetensors", {name: _stored(tensor, dtype) for name, tensor in tensors.items()}, FORMAT)
         write_json(folder / "config.json", _config(job, rows, tied="model.encoder.embed_tokens.weight" not in tensors))
         write_json(folder / "generation_config.json", _generation(job, rows))
-        copy_standalone("hugging_face_translate.py", folder / "translate.py")
+        copy_standalone("hugging_face_translate.py", folder)
         first = job.directions[0]
         about: dict[str, Any] = {
             "directions": [{"source": first.source, "target": first.target}],
