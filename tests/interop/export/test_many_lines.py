@@ -140,7 +140,7 @@ def test_five_hundred_lines(
         answers.check(InHuggingFace(composition, "el", "uk", tmp_path / "hugging-face"))
 
 
-REFUSED = {"marian": "post-norm", "mbart": "learned"}
+REFUSED = {"mbart": "learned"}
 """Imported models that the format for Hugging Face has no place for."""
 GENTLY = 1.2
 """Among SiLU and GELU an adapter's ReLU is near, but not within 1e-4 where weights are much larger."""
