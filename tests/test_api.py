@@ -91,12 +91,19 @@ def test_what_cannot_be_meant_is_an_error(base: Base, arguments: dict[str, Any],
         add(base, "el", side="source", **arguments)
 
 
-def test_a_missing_translation_may_be_nan_and_a_column_of_numbers_is_named(base: Base, graft_corpus: Path) -> None:
+def test_a_missing_translation_may_be_nan_and_a_column_of_numbers_is_no_language(base: Base, graft_corpus: Path) -> None:
     texts = Corpus.open(graft_corpus, "train").texts(["el", "en"])
-    with pytest.raises(DataError, match=r"line 1 in id .*partner="):
-        add(base, "el", {"id": range(len(texts["el"])), **texts}, side="source", **QUICK)
     texts["en"][3] = float("nan")
-    assert add(base, "el", texts, side="source", recipe="embed", **QUICK).languages == ("el",)
+    given = {"id": range(len(texts["el"])), **texts}
+    assert add(base, "el", given, side="source", recipe="embed", **QUICK).languages == ("el",)
+
+
+def test_partners_may_be_a_list_and_what_names_no_language_is_an_error(base: Base, graft_corpus: Path) -> None:
+    pack = add(base, "el", train=graft_corpus, partner=["en", "fr"], side="source", recipe="embed", **QUICK)
+    assert pack.partners == ("en", "fr")
+    for wrong in ([], [1], 7, ""):
+        with pytest.raises(ConfigError, match=r"partner is .*expected a language"):
+            add(base, "el", train=graft_corpus, partner=wrong, side="source", **QUICK)  # type: ignore[arg-type]
 
 
 def test_a_pack_alone_is_a_list_of_one(base: Base, pairs: list[tuple[str, str]], tmp_path: Path) -> None:
