@@ -6,16 +6,17 @@ Layer 8, below the command line, which calls the same functions.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import fields, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from graftmt.adding.add_options import AddOptions
 from graftmt.assessment.evaluate_options import EvaluateOptions
 from graftmt.configuration import from_mapping
-from graftmt.errors import ConfigError, LanguageError, nearest
+from graftmt.errors import ConfigError, DataError, LanguageError, nearest
 from graftmt.options import items
 from graftmt.progress import heard_by
 
@@ -176,29 +177,52 @@ def import_model(source: str | Path, output: str | Path, **options: Any) -> Base
 def evaluate(
     translator: Translator | Base | str | Path,
     corpus: str | Path,
-    directions: str = "english-centric",
+    directions: str | Iterable[str | tuple[str, str]] = "english-centric",
     *,
     packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path] | Pack | str | Path = (),
     split: str = "test",
     beam: int = 5,
     **options: Any,
 ) -> dict[str, Any]:
-    """Scores directions such as "en-fr,fr-en" or "multi-parallel", as `graftmt evaluate` does.
+    """Scores directions such as "en-fr,fr-en", [("en", "fr")] or "multi-parallel", as `graftmt evaluate` does.
 
+    `corpus` is a folder of line-aligned text, with files such as test.en.txt and test.fr.txt.
     Returns {"directions": {"en-fr": {"bleu": …, "chrf": …}, …}, "averages": {…}, …}. Other `options` are the fields of
     `EvaluateOptions`: lines, through, tokenize, batch_tokens, output, ….
     """
     from graftmt.assessment.score_report import document
     from graftmt.translator import Translator
 
+    if not isinstance(corpus, str | PathLike):
+        raise DataError(
+            f"corpus is {reprlib.repr(corpus)} ({type(corpus).__name__}); evaluate reads a folder of line-aligned text, with "
+            f"files such as {split}.en.txt and {split}.fr.txt. Write the lines into such files, and give the folder."
+        )
+    directions = _spelt(directions)
+    device = options.pop("device", "cpu")  # of a base or a translator that is loaded, its own
     if not isinstance(translator, Translator):
-        translator = Translator(translator, packs)
+        translator = Translator(translator, packs, device=device)
     device = str(translator.base.model.device)
     given = {"corpus": Path(corpus), "directions": directions, "split": split, "beam": beam, "device": device, **options}
     known = {field.name for field in fields(EvaluateOptions)} - {"base", "packs", "dtype", "engine"}
     if unknown := sorted(set(given) - known):
         raise ConfigError(f"evaluate has no option {unknown[0]!r}{nearest(unknown[0], known) or '.'}")
     return document(assess_with(EvaluateOptions(base=Path("base"), **given), translator))
+
+
+def _spelt(directions: Any) -> str:
+    """Directions as the command line has them: en-fr for ("en", "fr"), with commas between several."""
+    from graftmt.data import Direction
+
+    if isinstance(directions, str | Direction):
+        return str(directions)
+    found = []
+    for item in directions if isinstance(directions, Iterable) else [directions]:
+        pair = (item,) if isinstance(item, str) else tuple(item) if isinstance(item, Sequence) else ()
+        if not pair or len(pair) > 2 or not all(isinstance(name, str) for name in pair):
+            raise ConfigError(f'direction {reprlib.repr(item)}: expected two languages, "en-fr" or ("en", "fr").')
+        found.append("-".join(pair))
+    return ",".join(found)
 
 
 def assess_with(options: EvaluateOptions, translator: Translator) -> Assessment:

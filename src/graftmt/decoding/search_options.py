@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 import torch
 
@@ -46,6 +48,21 @@ class SearchOptions:
     def limit(self, source_length: int) -> int:
         """The longest output for a source of this number of tokens."""
         return max(1, min(self.max_length, int(self.length_ratio * source_length) + 20))
+
+
+def checked_options(options: SearchOptions | None) -> SearchOptions:
+    """Those that were given, or the defaults; a dict of them is an error that says what to write."""
+    if options is None:
+        return SearchOptions()
+    if not isinstance(options, SearchOptions):
+        known = {field.name for field in fields(SearchOptions)}
+        meant = options.items() if isinstance(options, Mapping) else ()
+        said = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in meant if name in known) or "beam=1"
+        raise ConfigError(
+            f"options is {reprlib.repr(options)} ({type(options).__name__}); expected SearchOptions, such as "
+            f"options=SearchOptions({said}) after `from graftmt import SearchOptions`."
+        )
+    return options
 
 
 def search_of(options: WayOptions, n_best: int = 1) -> SearchOptions:

@@ -22,7 +22,7 @@ from graftmt.configuration import from_mapping
 from graftmt.devices import AnyDtype, dtype_name, named_dtype
 from graftmt.documents import LARGEST_DOCUMENT, LONGEST_MESSAGE, check_fields, parse_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError
-from graftmt.files import atomic_file, atomic_folder
+from graftmt.files import as_path, atomic_file, atomic_folder
 from graftmt.model import ModelConfig, architecture_document
 from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, TENSORS, open_pack, write_archive
 from graftmt.packs.card import PackCard, pack_card
@@ -80,7 +80,7 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: AnyDt
     `config` is the architecture of its base: with it the pack can be checked where the base is not at hand. Without `replace`
     another pack in this place stays, and is an error.
     """
-    path, dtype, precision = Path(path), dtype_name(dtype), named_dtype(dtype)
+    path, dtype, precision = as_path(path, "the pack's place"), dtype_name(dtype), named_dtype(dtype)
     check_place(path)
     tensors = {name: tensor.detach().to("cpu", precision).contiguous() for name, tensor in pack.parameters.items()}
     digest = _begun(pack.side, pack.languages, pack.recipe, pack.base, pack.tokenizer.fingerprint, _scope(pack))
@@ -134,7 +134,7 @@ def load_pack(path: str | Path, *, device: str | torch.device = "cpu", dtype: An
 
     Sizes are compared before memory is taken for them, and the fingerprint before the files of the text are opened.
     """
-    path, precision = Path(path), named_dtype(dtype)
+    path, precision = as_path(path, "the pack"), named_dtype(dtype)
     with open_pack(path) as files:
         document = _parse_document(path, files.read(DOCUMENT, LARGEST_DOCUMENT))
         recipe, config = _recipe_of(path, document), _architecture_of(path, document)
