@@ -18,7 +18,7 @@ from graftmt.places import RUNS, check_place
 from graftmt.progress import say
 from graftmt.text import TextCodec
 from graftmt.training.journal import OnStep
-from graftmt.training.run_configuration import RunConfig, TrainConfig
+from graftmt.training.run_configuration import BASE_MERGES, RunConfig, TrainConfig
 from graftmt.training.run_folder import held_run
 from graftmt.training.run_state import RunState
 from graftmt.training.run_text import report_unknown, run_subwords
@@ -77,7 +77,8 @@ def prepare(config: TrainConfig) -> Prepared:
     """Opens the corpus, makes or loads the vocabulary, tokenises."""
     languages = choose_languages(config)
     train = Corpus.open(config.data.corpus, "train", languages)
-    tokenizer = run_subwords(config.run, config.subwords, train).with_codes(languages, config.model.code_placement)
+    text = run_subwords(config.run, config.subwords, train, default=BASE_MERGES)
+    tokenizer = text.with_codes(languages, config.model.code_placement)
     codec = TextCodec(tokenizer)
     tokenized = tokenize_corpus(train, tokenizer, config.data.cache)
     report_unknown(tokenized, len(tokenizer))
