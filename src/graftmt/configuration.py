@@ -140,7 +140,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if origin is dict:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where} is {value!r}; expected a mapping.")
-        return {str(key): _convert(arguments[1], item, _join(where, str(key))) for key, item in value.items()}
+        entries = {str(key): item for key, item in value.items() if item is not None or _takes_none(arguments[1])}
+        return {key: _convert(arguments[1], item, _join(where, key)) for key, item in entries.items()}
     if hint is Any:
         return value
     if origin is list:
@@ -152,6 +153,11 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             raise ConfigError(f"{where} is {value!r}; expected a mapping of keys to values.")
         return from_mapping(hint, value, where)  # type: ignore[arg-type]
     return _scalar(hint, value, where)
+
+
+def _takes_none(hint: Any) -> bool:
+    """Of the entries of a mapping; where it does not, null takes an entry out, as KEY=null does for one of a profile."""
+    return hint is Any or type(None) in get_args(hint)
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:

@@ -143,6 +143,7 @@ COMMANDS = [
     Command(("experiment", "run"), {"profile": ["docs"], "--tables": ["2"], "--dry-run": [], "--output": ["{out}"]}),
     Command(("experiment", "list"), {"profile": ["docs"], "--tables": ["2"], "--output": ["{out}"]}),
     Command(("experiment", "report"), {"--results": ["{results}"], "--output": ["{out}"], "--figures": ["none"]}),
+    Command(("experiment", "check"), {"pages": ["{page}"]}),
     Command(("demo",), {"--folder": ["{out}"], "--corpus": ["{missing}"]}),
 ]
 
@@ -216,6 +217,7 @@ def world(
     (folder / "file").write_text("fada bake\n", encoding="utf-8")
     (folder / "ted").mkdir()
     (folder / "ted" / "all_talks_train.tsv").write_text("talk_name\ten\tfr\nx\tone\tun\n", encoding="utf-8")
+    (folder / "page.md").write_text("Text of `4.2`.\n", encoding="utf-8")
     (folder / "table.tsv").write_text("en\tfr\none\tun\n", encoding="utf-8")
     (folder / "x.jsonl").write_text('{"translation": {"en": "one", "fr": "un"}}\n', encoding="utf-8")
     units = "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in (("en", "one"), ("fr", "un")))
@@ -249,7 +251,7 @@ def world(
     files = {name: name for name in ("corpus", "file", "ted", "downloads", "results", "folder", "empty", "fifo", "scores")}
     files |= {name: name for name in ("loop", "null", "zero", "bytes", "socket")}
     files |= {"config": "config.yaml", "reconfig": "reconfig.yaml", "paracrawl": "pairs", "moses": "corpus", "here": "."}
-    files |= {"shop": "shop", "tsv": "table.tsv", "jsonl": "x.jsonl", "tmx": "x.tmx", "po": "fr.po"}
+    files |= {"page": "page.md", "shop": "shop", "tsv": "table.tsv", "jsonl": "x.jsonl", "tmx": "x.tmx", "po": "fr.po"}
     files |= dict.fromkeys(("parquet", "flores", "unpc"), "corpus")  # which is an error
     names |= {name: str(folder / file) for name, file in files.items()}
     found = World(folder, names)

@@ -100,3 +100,11 @@ def test_a_file_that_is_no_configuration_is_named(graftmt, tmp_path: Path, text:
     assert result.code == 1
     assert words in result.stderr
     assert "broken.yaml" in result.stderr
+
+
+def test_text_without_validation_lines_is_refused_before_a_vocabulary_is_made(graftmt, config: str, tmp_path: Path) -> None:
+    result = graftmt("train", config, "validation.split=dev")
+    assert result.code == 1
+    assert "'dev'" in result.stderr and "graftmt prepare split" in result.stderr
+    assert "vocabulary" not in result.stderr
+    assert not list((tmp_path / "run").glob("subwords*"))

@@ -130,7 +130,7 @@ def test_a_missing_file_folder_or_split_says_what_was_expected(tmp_path: Path, c
         list(read_lines(tmp_path / "nothing.txt"))
     with pytest.raises(DataError, match=r"no corpus folder .*train\.en\.txt"):
         Corpus.open(tmp_path / "nowhere", "train")
-    with pytest.raises(DataError, match=r"'valid'.*: train"):
+    with pytest.raises(DataError, match=r"'valid'.*: train.*graftmt prepare split"):
         Corpus.open(corpus.folder, "valid")
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from noisy_results import noisy_experiment
 
 from graftmt.data import Corpus
 
@@ -43,6 +44,11 @@ QUICK = [
 """Changes that make any profile run in seconds."""
 
 TOY = ["initial=[en, fr, ru]", "others=[fr, ru]", "packs.watch=[fr]", "evaluation.sets.test.lines=4"]
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Callable[..., Path]:
+    return noisy_experiment(tmp_path / "experiments")
 
 
 @pytest.fixture(scope="session")

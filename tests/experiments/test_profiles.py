@@ -30,6 +30,16 @@ def test_those_that_are_promised_are_there() -> None:
     assert known_profiles() == ["demo", "docs", "docs-quick", "paracrawl", "ted"]
 
 
+def test_null_takes_an_entry_out_as_an_override_as_in_a_file(tmp_path: Path) -> None:
+    sets = load_profile("docs").evaluation.sets
+    assert {*load_profile("docs", ["evaluation.sets.valid=null"]).evaluation.sets} == {*sets} - {"valid"}
+    own = tmp_path / "own.yaml"
+    own.write_text("extends: docs\nevaluation: {sets: {valid: null}}\n", encoding="utf-8")
+    assert load_profile(str(own)) == load_profile("docs", ["evaluation.sets.valid=null"])
+    with pytest.raises(ConfigError, match="nothing to score"):
+        load_profile("docs", [f"evaluation.sets.{name}=null" for name in sets])
+
+
 @pytest.mark.parametrize("name", ["demo", "docs", "docs-quick", "paracrawl", "ted"])
 def test_every_table_and_figure_of_its_part_of_the_paper_can_be_planned(name: str) -> None:
     profile = load_profile(name)

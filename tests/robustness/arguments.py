@@ -119,6 +119,7 @@ class Arguments:
             "-f",
             "none",
         ]
+        found["check"] = ["experiment", "check", str(self.world / "published/page.md"), "-q", "--recompute"]
         found["dry-run"] = [*work_arguments(self.world, "experiment", output), "--dry-run"]
         return found
 

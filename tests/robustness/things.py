@@ -29,6 +29,7 @@ def things() -> dict[str, Thing]:
         ),
         Thing(name="evaluated", path="evaluate", readers=(resuming("evaluate"), COMPARE), weight=2),
         Thing(name="experiments", path="experiment", readers=experiment_readers(), weight=3),
+        Thing(name="published", path="published", readers=published_readers(), weight=3),
         Thing(name="cache", path="cache", readers=cache_readers(), weight=3),
         Thing(name="clean", path="clean", readers=corpus_readers("clean"), text=True),
         Thing(name="corpus", path="corpus", readers=corpus_readers(), text=True),
@@ -194,6 +195,29 @@ def experiment_readers() -> tuple[Reader, ...]:
         command("experiment report", report, weight=2),
         command("experiment run --dry-run", again("--dry-run"), weight=2),
         command("experiment run", again(), resumes=True),
+    )
+
+
+def published_readers() -> tuple[Reader, ...]:
+    def report(case: Case) -> list[str]:
+        return [
+            "experiment",
+            "report",
+            "-r",
+            str(case.thing / "report"),
+            "-o",
+            str(case.output / "report"),
+            "--figures",
+            "none",
+        ]
+
+    def check(*more: str) -> Callable[[Case], list[str]]:
+        return lambda case: ["experiment", "check", str(case.thing / "page.md"), "-q", *more]
+
+    return (
+        command("experiment report", report, weight=2),
+        command("experiment check", check(), weight=2),
+        command("experiment check --recompute", check("--recompute"), weight=2),
     )
 
 

@@ -92,6 +92,7 @@ def make_world(folder: Path) -> World:
     _make_finished(world)
     _make_unfinished(world)
     _make_foreign(world)
+    _make_published(world)
     for name in ("base", "packs/el-source", "packs/uk-target.graftpack"):
         _make(world, "push", str(world / name), str(world / "shop"), "-q")
     settle_memory()
@@ -185,6 +186,16 @@ def work_arguments(world: World, name: str, folder: Path) -> list[str]:
 def _make_finished(world: World) -> None:
     for name in WORK:
         _make(world, *work_arguments(world, name, Path(name)))
+
+
+def _make_published(world: World) -> None:
+    """A report with its translations, and a page with numbers from it."""
+    experiments, published = world / "experiment" / "experiments", world / "published"
+    given = ["experiment", "report", "demo", *QUICK_EXPERIMENT, "-r", str(experiments), "-o", str(published / "report")]
+    _make(world, *given, "-f", "none")
+    assert list((published / "report" / "translations").iterdir())
+    claims = "chrf 7 el-en > -1; bleu 7 el-en > -1; updates 7 > 0; stated the page's own = 4.2"
+    (published / "page.md").write_text(f"Text of 4.2.\n<!-- from report: {claims} -->\n", encoding="utf-8")
 
 
 def _make_unfinished(world: World) -> None:

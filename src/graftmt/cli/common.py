@@ -131,7 +131,7 @@ def show_samples(console: Console, samples: list[dict[str, str]]) -> None:
         right = sample["translation"] == sample["reference"]
         heading = plain(sample["direction"])
         heading.stylize("bold")
-        console.print(heading.append(f"  {'as the reference' if right else 'differs from the reference'}", "not bold"))
+        console.print(heading.append(f"  {'same as the reference' if right else 'differs from the reference'}", "not bold"))
         lines = [sample["source"], sample["translation"], *([] if right else [f"reference: {sample['reference']}"])]
         for line in lines:
             console.print(plain(f"  {line}"), soft_wrap=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli import experiment_report
+from graftmt.cli import experiment_check, experiment_report
 from graftmt.cli.common import AsJson, Minutes, Quiet, json_text, tell
 from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_rows
 from graftmt.cli.experiment_request import Asked, Selected
@@ -184,3 +184,4 @@ def list_rows(
 
 
 app.command("report")(experiment_report.report)
+app.command("check")(experiment_check.check)

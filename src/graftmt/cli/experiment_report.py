@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from graftmt.experiments.reporting.content import Report
 
 
+Translations = Annotated[
+    bool, typer.Option("--translations/--no-translations", help="A report outside of RESULTS keeps the translations too")
+]
+
+
 def report(
     profile: Annotated[
         str | None,
@@ -41,19 +46,13 @@ def report(
         typer.Option("--figures", "-f", help="Its figures: 3,4 or none (default: all with a result)"),
     ] = None,
     metric: Annotated[str, typer.Option("--metric", "-m", help="chrf or bleu, for headline, figures and findings")] = "chrf",
-    translations: Annotated[
-        bool,
-        typer.Option(
-            "--translations/--no-translations",
-            help="A report outside of RESULTS keeps the translations too",
-        ),
-    ] = True,
+    translations: Translations = True,
     agreement: Annotated[bool, typer.Option("--agreement", help="Also print how far our results agree with the paper")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the paper's tables and figures with our results next to its own.
     The folder gets README.md, tables (.md, .tex), figures (.png) and
-    results.json. If RESULTS has several settings, the profile and its changes
+    results.json; outside of RESULTS also results and translations. If RESULTS has several settings, the profile and its changes
     choose the ones to show.
 
     Examples:

@@ -186,9 +186,10 @@ class Corpus:
         found = find_files(folder, split)
         if not found:
             present = sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()})
+            way_out = f" `graftmt prepare split {folder} -o NEW` holds lines of train out." if "train" in present else ""
             raise DataError(
                 f"{folder} has no files of the split {split!r}, such as {split}.en.txt or {split}.en.txt.xz; "
-                f"splits seen there: {', '.join(present) or 'none'}."
+                f"splits seen there: {', '.join(present) or 'none'}.{way_out}"
             )
         if languages is None:
             return cls(folder, split, found)

@@ -132,7 +132,7 @@ def samples(findings: Findings) -> list[dict[str, str]]:
 def final_table(report: dict[str, Any]) -> Table:
     """The base in one row, each direction of the packs, then what they are compared with."""
     mean = report["averages"]["all"]
-    rows = [(f"{mean['directions']} of the base", "base", "trained", f"{mean['chrf']:.1f}", f"{mean['bleu']:.1f}")]
+    rows = [(f"{mean['directions']} directions, mean", "base", "trained", f"{mean['chrf']:.1f}", f"{mean['bleu']:.1f}")]
     added = [
         {"direction": name, "name": "", **entry} for name, entry in report["directions"].items() if entry["route"] != "base"
     ]

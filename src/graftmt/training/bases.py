@@ -77,6 +77,8 @@ def prepare(config: TrainConfig) -> Prepared:
     """Opens the corpus, makes or loads the vocabulary, tokenises."""
     languages = choose_languages(config)
     train = Corpus.open(config.data.corpus, "train", languages)
+    # What is missing is said before a vocabulary is made.
+    valid = Corpus.open(config.data.corpus, config.validation.split, languages) if config.validation.lines else None
     text = run_subwords(config.run, config.subwords, train, default=BASE_MERGES)
     tokenizer = text.with_codes(languages, config.model.code_placement)
     codec = TextCodec(tokenizer)
@@ -84,8 +86,7 @@ def prepare(config: TrainConfig) -> Prepared:
     report_unknown(tokenized, len(tokenizer))
     digest = hashlib.sha256(tokenized.content.encode())
     validator = None
-    if config.validation.lines > 0:
-        valid = Corpus.open(config.data.corpus, config.validation.split, languages)
+    if valid is not None:
         chosen = config.validation.directions or tuple(
             map(str, select_directions(f"{config.data.pivot}-centric", languages)[:8])
         )

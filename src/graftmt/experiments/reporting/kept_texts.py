@@ -15,6 +15,10 @@ from graftmt.experiments.reporting.stored_translations import StoredTranslations
 TRANSLATIONS = "translations"
 
 
+class NoLines(DataError):
+    """A test set whose lines were not kept, or not as they were scored."""
+
+
 class KeptTexts:
     """The texts next to result files. Plain text counts; what a report has is for jobs without it."""
 
@@ -38,11 +42,11 @@ class KeptTexts:
         if missing is not None:
             found = next(self._stored(set_name, direction), None)
             if found is None:
-                raise DataError(f"the test set's lines in {missing} were not kept")
+                raise NoLines(f"the test set's lines in {missing} were not kept")
             return found.lines
         texts = [self.plain(set_name, language) or [] for language in (source, target)]
         if len(texts[0]) != len(texts[1]):
-            raise DataError(f"the test set's lines that were kept for {direction} are of two corpora")
+            raise NoLines(f"the test set's lines that were kept for {direction} are of two corpora")
         pairs = list(zip(*texts, strict=True))
         numbers = tuple(number for number, pair in enumerate(pairs) if all(map(str.strip, pair)))
         sources, references = (tuple(pairs[number][side] for number in numbers) for side in (0, 1))
@@ -89,10 +93,11 @@ def store_translations(folder: Path, results: Iterable[Result], texts: KeptTexts
 
 
 def _store(folder: Path, set_name: str, direction: str, names: set[str], texts: KeptTexts) -> Path | None:
-    found = {name: text for name in names if (text := texts.translations(name, set_name, direction)) is not None}
-    if not found:
+    try:
+        lines = texts.lines(set_name, direction)
+    except NoLines:  # nobody could score them
         return None
-    lines = texts.lines(set_name, direction)
+    found = {name: text for name in names if (text := texts.translations(name, set_name, direction)) is not None}
     whole = {name: text for name, text in found.items() if len(text) == len(lines.numbers)}  # evaluation.keep_lines
     source, _, target = direction.partition("-")
     stored = StoredTranslations(set_name=set_name, source=source, target=target, lines=lines, translations=whole)

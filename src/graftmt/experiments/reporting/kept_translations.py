@@ -68,13 +68,13 @@ class Kept:
             for pair in seeds
             for cell, chosen in zip((first, second), pair, strict=True)
             for direction in cell.directions
-            for one in (_of_seed(cell, chosen, direction, split),)
+            for one in (result_of_seed(cell, chosen, direction, split),)
         ]
         return json.dumps([split, self.resampling.resamples, self.resampling.seed, jobs])
 
     def _resampled_cell(self, cell: Cell, seed: int, split: str) -> list[Resampled]:
         """Its chrF in each direction, on the same draws from the lines that any of them has."""
-        results = {direction: _of_seed(cell, seed, direction, split) for direction in cell.directions}
+        results = {direction: result_of_seed(cell, seed, direction, split) for direction in cell.directions}
         lines = {direction: self.texts.lines(one.set_names[split], direction) for direction, one in results.items()}
         numbers = sorted({number for one in lines.values() for number in one.numbers})
         place = {line: index for index, line in enumerate(numbers)}
@@ -116,7 +116,7 @@ def scored_translations(texts: KeptTexts, result: Result, split: str, direction:
     return translations
 
 
-def _of_seed(cell: Cell, seed: int, direction: str, split: str) -> Result:
+def result_of_seed(cell: Cell, seed: int, direction: str, split: str) -> Result:
     """The result that a cell's score in a direction is of."""
     found = (result for result in cell.results if result.seed == seed and direction in result.by_set.get(split, ()))
     result = next(found, None)

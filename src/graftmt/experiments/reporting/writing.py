@@ -24,7 +24,7 @@ from graftmt.experiments.reporting.latex import latex_table
 from graftmt.experiments.reporting.markdown import markdown_table
 from graftmt.experiments.reporting.result_files import COMPARISONS, SCORES, ResultFile, experiments_folder
 from graftmt.experiments.reporting.selection import select_results
-from graftmt.experiments.reporting.stored_translations import stored_files
+from graftmt.experiments.reporting.stored_translations import ENDING, stored_files
 from graftmt.experiments.reporting.trade_off import draw_trade_offs
 from graftmt.files import read_json, write_json, write_text
 from graftmt.places import REPORT, check_outside_models, check_place
@@ -76,7 +76,7 @@ def write_report(
         written += [output / COMPARISONS, output / RESULTS]
         if translations and store_translations(output / TRANSLATIONS, selected.results, kept.texts):
             written.append(output / TRANSLATIONS)
-    here = {name for name in (RESULTS, TRANSLATIONS) if (output / name).is_dir()}
+    here = {name for name, one in ((RESULTS, "*.json"), (TRANSLATIONS, f"*{ENDING}")) if any((output / name).glob(one))}
     write_text(output / "README.md", front_page(report, drawn, headline, here=here))
     write_json(output / SCORES, document(report))
     return report, [output / "README.md", output / SCORES, *written]
