@@ -77,6 +77,12 @@ def test_names_say_who_the_partner_is(shape: str) -> None:
     assert {language: path.read_text(encoding="utf-8") for language, path in files.items()} == TEXTS
 
 
+def test_a_partner_that_the_base_does_not_know_is_named() -> None:
+    for pairs in (SHAPES["tuples"], ROWS):
+        with pytest.raises(LanguageError, match="partner: 'kk' is not a language of this base.*de, en, fr"):
+            read(pairs, "kk")
+
+
 def test_the_languages_may_be_called_by_their_names_too() -> None:
     pytest.importorskip("langcodes")
     assert read(ROWS, "English", "Catalan") == TEXTS
@@ -122,7 +128,7 @@ def test_columns_of_pandas_are_named_and_renamed_in_its_words() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"id": [1, 2], "source": ["Bon dia", "Hola"], "target": ["Good morning", "Hello"]})
     with pytest.raises(LanguageError) as caught:
-        read(frame[["source", "target"]])
+        read(frame)  # of numbers nobody thinks that they are Catalan
     assert "pairs.rename(columns={'source': 'ca', 'target': 'en'})" in str(caught.value)
     assert read(frame.rename(columns={"source": "ca", "target": "en"}), None) == TEXTS
     missing = pandas.DataFrame({"ca": ["Bon dia", "Hola"], "en": pandas.array(["Good morning", None], dtype="string")})

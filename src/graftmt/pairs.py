@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import islice
 from numbers import Number
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from graftmt.errors import DataError, LanguageError, first_few
 from graftmt.files import atomic_folder
 from graftmt.known_files import default_cache_folder
 from graftmt.prepare.readers.any_format import Wanted
-from graftmt.text.aliases import english_in, find_language, listed, resolved_names
+from graftmt.text.aliases import english_in, listed, resolve_language, resolved_names
 from graftmt.text.language_tags import code_of_words
 from graftmt.text.languages import check_language_names
 
 MOST_NAMED = 8
 """Columns in an error."""
+SAMPLE = 100
+"""Lines of a column that are looked at to tell whether it is text."""
 FIELD = "translation"
 """Of Hugging Face's data sets: a column with all languages of a row."""
 
@@ -36,8 +39,8 @@ def stored_pairs(
     new = tuple(code_of_words(name) or name for name in new)
     if partners is not None and tuple(partners) == ("all",):
         partners = None
-    asked = tuple(find_language(name, known) or name for name in partners or ())
-    check_language_names((*new, *asked), "the languages of the pairs")
+    asked = tuple(resolve_language(name, known, "partner") for name in partners or ())
+    check_language_names(new, "the languages to add")
     wanted = Wanted(new=new, partners=asked, known=tuple(name for name in known if name not in new))
     texts = texts_of(pairs, wanted)
     lengths = {name: len(lines) for name, lines in texts.items()}
@@ -105,7 +108,8 @@ def _texts_of_columns(pairs: Any, wanted: Wanted) -> dict[str, list[str]]:
     if twice := [name for name in codes if names.count(name) > 1]:
         raise DataError(f"the pairs have {names.count(twice[0])} columns called {twice[0]!r}; keep one of them.")
     if not _are_enough(codes, wanted):
-        raise LanguageError(_no_columns(pairs, names, codes, wanted))
+        text = [name for name in names if _looks_like_text(pairs[name])]
+        raise LanguageError(_no_columns(pairs, names, text, codes, wanted))
     texts, problem = {}, None
     for name, code in codes.items():
         try:
@@ -130,13 +134,13 @@ def _are_enough(codes: Mapping[str, str], wanted: Wanted) -> bool:
     return wanted.are_all(list(codes.values())) and set(wanted.new) <= set(codes.values())
 
 
-def _no_columns(pairs: Any, names: Sequence[Any], codes: Mapping[str, str], wanted: Wanted) -> str:
-    """Which columns there are, which there should be, and how to rename them."""
+def _no_columns(pairs: Any, names: Sequence[Any], text: Sequence[Any], codes: Mapping[str, str], wanted: Wanted) -> str:
+    """Which columns there are, which there should be, and how to rename those of `text`."""
     partner = wanted.partners[0] if wanted.partners else english_in(wanted.known) or next(iter(wanted.known), "en")
     missing = [name for name in wanted.new if name not in codes.values()]
     if not set(codes.values()) - set(wanted.new):
         missing.append(partner)
-    free = [name for name in names if name not in codes and name != FIELD]
+    free = [name for name in text if name not in codes]
     changes = dict(zip(free, missing, strict=False))
     new = " and ".join(map(repr, wanted.new))
     other = " or ".join(map(repr, wanted.partners)) or f"one of the base's languages ({listed(wanted.known)})"
@@ -169,7 +173,8 @@ def _texts_of_rows(rows: Sequence[Any], wanted: Wanted) -> dict[str, list[str]]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     codes = _codes_of(names, wanted)
     if not _are_enough(codes, wanted):
-        raise LanguageError(_no_columns(rows, names, codes, wanted))
+        text = [name for name in names if _looks_like_text(row.get(name) for row in rows)]
+        raise LanguageError(_no_columns(rows, names, text, codes, wanted))
     for number, row in enumerate(rows, 1):
         if not wanted.are_all([codes[name] for name in row if name in codes]):
             raise DataError(
@@ -191,6 +196,11 @@ def _lines(values: Iterable[Any], name: str) -> list[str]:
             )
         found.append(" ".join(text.replace("\0", " ").split()))
     return found
+
+
+def _looks_like_text(values: Iterable[Any]) -> bool:
+    """Going by the first of them."""
+    return isinstance(next((value for value in islice(values, SAMPLE) if not _is_missing(value)), None), str)
 
 
 def _is_missing(value: Any) -> bool:

@@ -6,6 +6,7 @@ import math
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 
 import torch
 
@@ -33,6 +34,11 @@ class SearchOptions:
     """Source tokens × beam in one batch."""
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value, kind = getattr(self, field.name), Integral if field.type == "int" else Real
+            if not isinstance(value, kind) or isinstance(value, bool):
+                number = "a whole number" if kind is Integral else "a number"
+                raise ConfigError(f"{field.name} is {reprlib.repr(value)} ({type(value).__name__}); expected {number}.")
         if self.beam < 1 or self.max_length < 1 or self.batch_tokens < 1 or not 0 <= self.length_ratio < math.inf:
             raise ConfigError("beam, max_length and batch_tokens must be at least 1, and length_ratio not negative.")
         if self.beam > WIDEST_BEAM:
