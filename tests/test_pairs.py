@@ -79,7 +79,7 @@ def test_names_say_who_the_partner_is(shape: str) -> None:
 
 def test_a_partner_that_the_base_does_not_know_is_named() -> None:
     for pairs in (SHAPES["tuples"], ROWS):
-        with pytest.raises(LanguageError, match="partner: 'kk' is not a language of this base.*de, en, fr"):
+        with pytest.raises(LanguageError, match=r"partner: 'kk' is not a language of this base.*de, en, fr"):
             read(pairs, "kk")
 
 
