@@ -5,16 +5,19 @@ Layer 8, below the command line, which calls the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import fields, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from graftmt.adding.add_options import AddOptions
 from graftmt.assessment.evaluate_options import EvaluateOptions
 from graftmt.configuration import from_mapping
-from graftmt.errors import ConfigError, LanguageError, nearest
+from graftmt.errors import ConfigError, DataError, LanguageError, nearest
+from graftmt.options import items
 from graftmt.progress import heard_by
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ def add(
     language: str,
     pairs: Any = None,
     *,
-    partner: str | None = None,
+    partner: str | Sequence[str] | None = None,
     side: Literal["source", "target", "both"] | None = None,
     recipe: Recipe | str | int | None = None,
     train: str | Path | tuple[str, ...] | list[str] | None = None,
@@ -51,32 +54,25 @@ def add(
     """Trains a pack for a new language, as `graftmt add` does, and returns it; for both sides, two of them.
 
     The text is `pairs` of lines, (new, partner), or anything with a column for each language (a dict, a pandas DataFrame, a
-    datasets.Dataset), or `train`: a corpus folder, or LANG=FILE for each language. Other `options` are the fields of
-    `AddOptions`: steps, output, run, …. `on_step` hears each line of the training log; `say` what the command would print.
+    datasets.Dataset, or its rows as dicts), or `train`: a corpus folder, or LANG=FILE for each language. Other `options` are
+    the fields of `AddOptions`: steps, output, run, …. `on_step` hears each line of the training log; `say` what the command
+    would print.
     """
-    from graftmt.base import Base
-    from graftmt.devices import choose_device
     from graftmt.pairs import stored_pairs
 
     if (pairs is None) == (train is None):
         raise ConfigError(
             "add needs the text once: as pairs, or as train= with a corpus folder or LANG=FILE for each language."
         )
-    languages = tuple(name.strip() for name in language.split(","))
+    languages, asked_for = _names(language, "language"), options.pop("partners", None) if partner is None else partner
+    partners = None if asked_for is None else _names(asked_for, "partner")
+    resident, options = _resident(base, options)
     if pairs is not None:
-        text, partner = stored_pairs(pairs, languages, partner)
+        text, partners = stored_pairs(pairs, languages, partners, resident.languages)
         given: tuple[str, ...] = tuple(f"{name}={path}" for name, path in text.items())
     else:
         assert train is not None
         given = (str(train),) if isinstance(train, str | Path) else tuple(map(str, train))
-    resident = base if isinstance(base, Base) else None
-    if resident is not None:
-        options.setdefault("device", str(resident.model.device))
-    else:
-        device = choose_device(options.get("device", "auto"))
-        resident = Base.load(base, device=device, dtype=options.get("base_precision", "fp32"))  # type: ignore[arg-type]
-    if partner is not None:
-        options.setdefault("partners", tuple(name.strip() for name in partner.split(",")))
     asked = from_mapping(
         AddOptions,
         {
@@ -85,6 +81,7 @@ def add(
             "train": given,
             "side": side,
             "recipe": None if recipe is None else str(recipe),
+            "partners": partners,
             **options,
         },
     )
@@ -94,6 +91,28 @@ def add(
         raise ConfigError("add returns a pack, and a dry run makes none; use `graftmt add --dry-run`.")
     made = tuple(pack for pack in packs if pack is not None)
     return made if len(made) > 1 else made[0]
+
+
+def _resident(base: Base | str | Path, options: Mapping[str, Any]) -> tuple[Base, dict[str, Any]]:
+    """The base, loaded, and the options of `add` with device and precision as the command line spells them."""
+    from graftmt.base import Base
+    from graftmt.devices import choose_device, device_name, dtype_name
+
+    spelling = {"device": device_name, "base_precision": dtype_name}
+    spelt = {key: spelling[key](value) if key in spelling else value for key, value in options.items()}
+    if isinstance(base, Base):
+        return base, {"device": str(base.model.device), **spelt}
+    device = choose_device(spelt.get("device", "auto"))
+    return Base.load(base, device=device, dtype=spelt.get("base_precision", "fp32")), spelt
+
+
+def _names(value: Any, what: str) -> tuple[str, ...]:
+    """Languages in a text with commas, or in a list."""
+    texts = [value] if isinstance(value, str) else value
+    is_list = isinstance(texts, Sequence | Set) and all(isinstance(text, str) for text in texts)
+    if not is_list or not (names := tuple(items(*texts))):
+        raise ConfigError(f"{what} is {reprlib.repr(value)}; expected a language such as 'en', or a list of them.")
+    return names
 
 
 def add_with(options: AddOptions, base: Base | None = None, *, on_step: OnStep | None = None) -> Iterator[AddResult]:
@@ -158,29 +177,52 @@ def import_model(source: str | Path, output: str | Path, **options: Any) -> Base
 def evaluate(
     translator: Translator | Base | str | Path,
     corpus: str | Path,
-    directions: str = "english-centric",
+    directions: str | Iterable[str | tuple[str, str]] = "english-centric",
     *,
     packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path] | Pack | str | Path = (),
     split: str = "test",
     beam: int = 5,
     **options: Any,
 ) -> dict[str, Any]:
-    """Scores directions such as "en-fr,fr-en" or "multi-parallel", as `graftmt evaluate` does.
+    """Scores directions such as "en-fr,fr-en", [("en", "fr")] or "multi-parallel", as `graftmt evaluate` does.
 
+    `corpus` is a folder of line-aligned text, with files such as test.en.txt and test.fr.txt.
     Returns {"directions": {"en-fr": {"bleu": …, "chrf": …}, …}, "averages": {…}, …}. Other `options` are the fields of
     `EvaluateOptions`: lines, through, tokenize, batch_tokens, output, ….
     """
     from graftmt.assessment.score_report import document
     from graftmt.translator import Translator
 
+    if not isinstance(corpus, str | PathLike):
+        raise DataError(
+            f"corpus is {reprlib.repr(corpus)} ({type(corpus).__name__}); evaluate reads a folder of line-aligned text, with "
+            f"files such as {split}.en.txt and {split}.fr.txt. Write the lines into such files, and give the folder."
+        )
+    directions = _spelt(directions)
+    device = options.pop("device", "cpu")  # of a base or a translator that is loaded, its own
     if not isinstance(translator, Translator):
-        translator = Translator(translator, packs)
+        translator = Translator(translator, packs, device=device)
     device = str(translator.base.model.device)
     given = {"corpus": Path(corpus), "directions": directions, "split": split, "beam": beam, "device": device, **options}
     known = {field.name for field in fields(EvaluateOptions)} - {"base", "packs", "dtype", "engine"}
     if unknown := sorted(set(given) - known):
         raise ConfigError(f"evaluate has no option {unknown[0]!r}{nearest(unknown[0], known) or '.'}")
     return document(assess_with(EvaluateOptions(base=Path("base"), **given), translator))
+
+
+def _spelt(directions: Any) -> str:
+    """Directions as the command line has them: en-fr for ("en", "fr"), with commas between several."""
+    from graftmt.data import Direction
+
+    if isinstance(directions, str | Direction):
+        return str(directions)
+    found = []
+    for item in directions if isinstance(directions, Iterable) else [directions]:
+        pair = (item,) if isinstance(item, str) else tuple(item) if isinstance(item, Sequence) else ()
+        if not pair or len(pair) > 2 or not all(isinstance(name, str) for name in pair):
+            raise ConfigError(f'direction {reprlib.repr(item)}: expected two languages, "en-fr" or ("en", "fr").')
+        found.append("-".join(pair))
+    return ",".join(found)
 
 
 def assess_with(options: EvaluateOptions, translator: Translator) -> Assessment:

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from graftmt.base_card import BaseCard, model_card
 from graftmt.configuration import from_mapping, to_mapping
-from graftmt.devices import choose_device, named_dtype
+from graftmt.devices import AnyDevice, AnyDtype, choose_device, dtype_name, named_dtype
 from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError, first_few
-from graftmt.files import atomic_folder, write_json, write_text
+from graftmt.files import as_path, atomic_folder, write_json, write_text
 from graftmt.known_files import is_known, remember
 from graftmt.mistaken import instead_of_base
 from graftmt.model import ModelConfig, Transformer, architecture_document, load_tensors, parameter_shapes
@@ -99,7 +99,9 @@ class Base:
         return cls(build_model(replace(config, padding_id=tokenizer.side("source").padding_id), tokenizer), tokenizer)
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "cpu", dtype: str = "fp32", verify: bool | None = None) -> Base:
+    def load(
+        cls, folder: str | Path, *, device: AnyDevice = "cpu", dtype: AnyDtype = "fp32", verify: bool | None = None
+    ) -> Base:
         """Reads a base folder, checks that it is whole, and puts it on `device` ready to translate.
 
         The weights are copied into memory of the process, hashed and converted on the way, a window at a time: the base does
@@ -108,7 +110,7 @@ class Base:
         the files of the text are opened, without hashing a file again that has had it and has not changed since
         (`known_files`). `verify=True` hashes in any case; with `verify=False` changed files go unnoticed.
         """
-        folder, precision, device = Path(folder), named_dtype(dtype), choose_device(device)
+        folder, precision, device = as_path(folder, "the base"), named_dtype(dtype), choose_device(device)
         stored = _Stored.open(folder)
         tensors = {name: tensor.to(device) for name, tensor in stored.weights(precision, verify)}
         text = stored.text()
@@ -117,12 +119,12 @@ class Base:
         load_tensors(model, tensors, str(folder))
         return cls(model.to(device).eval(), text, stored.document["card"], stored.document["fingerprint"], folder)
 
-    def save(self, folder: str | Path, *, dtype: str = "fp32", card: Mapping[str, Any] | None = None) -> str:
+    def save(self, folder: str | Path, *, dtype: AnyDtype = "fp32", card: Mapping[str, Any] | None = None) -> str:
         """Writes the folder atomically, storing tensors as `dtype`; returns the fingerprint.
 
         A base in the folder is replaced; a folder with anything else in it stays, and is an error.
         """
-        folder, precision = Path(folder), named_dtype(dtype)
+        folder, dtype, precision = as_path(folder, "the base's folder"), dtype_name(dtype), named_dtype(dtype)
         check_base_place(folder)
         tensors = {name: tensor.to("cpu", precision).contiguous() for name, tensor in parameters(self.model).items()}
         mark = fingerprint(tensors, self.model.config, self.tokenizer)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import reprlib
 import secrets
 import shutil
 import tempfile
@@ -15,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from graftmt.errors import GraftError
+from graftmt.errors import ConfigError, GraftError
 from graftmt.folders import check_watched, could_not_write, make_folder, place_of
 from graftmt.locks import lock
 from graftmt.reading import read_limited
@@ -211,6 +212,13 @@ def _synchronise(path: Path) -> None:
     """Bytes reach the disk before the name does, so that a power cut leaves the old file or the new one."""
     with path.open("rb") as handle:
         os.fsync(handle.fileno())
+
+
+def as_path(value: str | os.PathLike[str], what: str) -> Path:
+    """The path that a Python program gave; `what` it is of, with its article."""
+    if not isinstance(value, str | os.PathLike):
+        raise ConfigError(f"{what} is {reprlib.repr(value)} ({type(value).__name__}); expected a path.")
+    return Path(value)
 
 
 def kind_of_path(path: Path) -> str:

@@ -11,7 +11,8 @@ from typing import overload
 
 from graftmt.base import Base
 from graftmt.data import Direction
-from graftmt.decoding import SearchOptions
+from graftmt.decoding import SearchOptions, checked_options
+from graftmt.devices import AnyDevice, AnyDtype
 from graftmt.engines import Engine, NativeEngine, Searcher
 from graftmt.errors import DataError, LanguageError
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
@@ -54,8 +55,8 @@ class Translator:
         base: Base | str | Path,
         packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path] | Pack | str | Path = (),
         *,
-        device: str = "cpu",
-        dtype: str = "fp32",
+        device: AnyDevice = "cpu",
+        dtype: AnyDtype = "fp32",
         fold: bool = True,
         engine: Engine | None = None,
     ) -> None:
@@ -256,7 +257,7 @@ class Translator:
         self.check_direction(source, target, pivot, source_pack, target_pack)
         requests = [Request(line, source, target, pivot, source_pack, target_pack) for line in lines]
         if n_best is not None:
-            options = replace(options or SearchOptions(), n_best=n_best)
+            options = replace(checked_options(options), n_best=n_best)
             return self.translate_requests(requests, options, on_batch)
         found = self.translate_requests(requests, options, on_batch)
         return [translations[0].text for translations in found]
@@ -286,7 +287,7 @@ class Translator:
 
         A request with a pivot takes two hops, each translated in batches together with all others.
         """
-        options = options or SearchOptions()
+        options = checked_options(options)
         requests = [self._with_codes(request) for request in requests]
         for index, request in enumerate(requests):
             check_line(request.line, index)

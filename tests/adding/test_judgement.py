@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graftmt.adding.judgement import SIZE_CURVES, Judgement, expected_gain, is_still_improving, judged
+from graftmt.adding.judgement import NO_ROOM, SIZE_CURVES, Judgement, expected_gain, is_still_improving, judged
 from graftmt.adding.numbers import NONE, Numbers
 from graftmt.adding.verdict import Verdict
 from graftmt.packs import Recipe, Side
@@ -88,6 +88,17 @@ def test_advice_says_how_much_more_text_brought_and_where_that_is_from() -> None
     assert "twice the 1,000 line pairs" in poor.advice[0] and "docs-reading.md" in poor.advice[0]
     assert not judgement(60.0, own=60.0, pairs=1000).advice
     assert "more than was measured" in judgement(30.0, own=60.0, pairs=500_000).advice[0]
+
+
+def test_where_there_is_no_room_nobody_is_told_to_find_more_text() -> None:
+    """Without a standard no pack is excellent, whatever its score."""
+    for own in (None, 12.0):
+        found = judgement(99.9, own=own, pairs=3800, improving=True)
+        assert found.level == "usable" and not found.advice
+        below = judgement(NO_ROOM - 0.1, own=own, pairs=3800, improving=True)
+        assert ["More text" in words for words in below.advice] == [True, False] and "--steps" in below.advice[1]
+    wrong = judgement(99.9, own=99.9, pairs=3800, numbers=Numbers(80, 20))
+    assert wrong.level == "usable" and not any("More text" in words for words in wrong.advice)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

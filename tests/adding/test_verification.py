@@ -11,6 +11,7 @@ import torch
 
 from graftmt.adding.verification import verify
 from graftmt.base import Base
+from graftmt.errors import GraftError
 from graftmt.packs import Pack
 from graftmt.translator import Translator
 
@@ -60,6 +61,25 @@ def test_lines_are_those_given_where_there_are_some(folder: Path, monkeypatch: p
     assert seen[:2] == ["bada", "dada"]
     assert all(line.strip() for line in seen)
     assert len(set(seen)) == 4  # two are made up for the other languages
+
+
+def test_a_base_in_memory_is_looked_at_where_it_is(graft_base: Callable[..., Path]) -> None:
+    base = Base.load(graft_base())
+    assert verify(base, [], lines=1, beam=1) == verify(graft_base(), [], lines=1, beam=1)
+    assert verify(Base.load(graft_base(), dtype="bf16"), [], lines=1, beam=1).base_unchanged
+    with torch.no_grad():
+        base.model.source_embedding.weight[unused_row(base)] += 1
+    found = verify(base, [], lines=1, beam=1)
+    assert found.stored_unchanged and not found.resident_unchanged and not found.base_unchanged
+
+
+def test_what_was_never_stored_and_what_is_no_base_cannot_be_verified(graft_base: Callable[..., Path]) -> None:
+    base = Base.load(graft_base())
+    base.folder = None
+    with pytest.raises(GraftError, match=r"never stored.*base\.save"):
+        verify(base, [])
+    with pytest.raises(GraftError, match="the base is"):
+        verify(Translator(base), [])  # type: ignore[arg-type]
 
 
 def unused_row(base: Base) -> int:

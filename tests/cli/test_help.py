@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from graftmt.cli.app import app
 from graftmt.cli.declared import takes
-from graftmt.cli.help import set_help
+from graftmt.cli.help import first_sentence, set_help
 from graftmt.options import argument, field_docs, option
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +42,35 @@ def test_help_fits_a_terminal_and_explains_every_option(path: tuple[str, ...]) -
         found = found.commands[name]
     for parameter in found.params:
         assert getattr(parameter, "help", None), f"{parameter.name} has no help"
+
+
+@pytest.mark.parametrize("path", [(), ("prepare",), ("packs",), ("experiment",)], ids=" ".join)
+def test_no_summary_of_a_command_is_cut(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "80"}).output
+    listed = shown.partition("Commands:\n")[2].splitlines()
+    assert listed and max(map(len, shown.splitlines())) <= 80
+    for line in listed:
+        assert not line.rstrip().endswith(("...", "…")), line
+
+
+def test_commands_have_a_line_each_in_the_readmes_order() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
+    listed = [line.split(maxsplit=1) for line in shown.partition("Commands:\n")[2].splitlines() if line.strip()]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name, _ in listed] == re.findall(r"^\| `graftmt ([a-z]+)", readme, flags=re.MULTILINE)
+    assert all(summary[0].isupper() and summary.endswith(".") for _, summary in listed)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Read files:\na.en and b.fr. Then\nmore.\n\nExamples:", "Read files: a.en and b.fr."),
+        ("Join corpora", "Join corpora"),
+        ("One.\n\nTwo.", "One."),
+    ],
+)
+def test_the_first_sentence_is_whole(text: str, sentence: str) -> None:
+    assert first_sentence(text) == sentence
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

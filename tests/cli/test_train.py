@@ -31,6 +31,15 @@ def test_it_prints_the_folder_of_the_base_and_nothing_else(graftmt, config: str,
     assert (json.loads(again.stdout), again.stderr) == ({"base": str(tmp_path / "run" / "base")}, "")
 
 
+@pytest.mark.parametrize(
+    ("merges", "said"), [("32000", "the default of 32,000 merges is more than"), ("5000", "merges only, 5,000 were asked for")]
+)
+def test_a_text_too_small_for_the_merges_is_said_as_all_else_is(graftmt, config: str, merges: str, said: str) -> None:
+    result = graftmt("train", config, f"subwords.merges={merges}")
+    assert result.code == 0 and said in result.stderr
+    assert "UserWarning" not in result.stderr and ".py:" not in result.stderr
+
+
 def test_another_seed_in_the_same_folder_needs_fresh(graftmt, config: str, tmp_path: Path) -> None:
     graftmt("train", config)
     refused = graftmt("train", config, "seed=5")

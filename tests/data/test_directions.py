@@ -68,6 +68,13 @@ def test_the_nearest_language_is_offered() -> None:
         select_directions("zh-hans-centric", LANGUAGES)
 
 
+@pytest.mark.parametrize("language", ["en", "zh-hant", "qa"])
+def test_one_language_is_no_direction(language: str) -> None:
+    with pytest.raises(LanguageError, match=f"'{language}' is one language.*such as en-fr") as caught:
+        parse_direction(language, LANGUAGES, {"qa": "no text in 'qa'."})
+    assert "did you mean" not in str(caught.value)
+
+
 def test_a_language_that_is_lacking_here_has_its_own_reason() -> None:
     lacking = {"qa": "no text in 'qa'."}
     for view in ("en-qa", "qa-en", "en-fr,qa-zh-hant", "to-qa", "from-qa", "qa-centric", ["qa-fr"]):

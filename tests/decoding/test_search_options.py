@@ -42,3 +42,13 @@ def test_limits_grow_with_the_source_up_to_the_maximum() -> None:
     options = SearchOptions(max_length=50, length_ratio=1.5)
     assert [options.limit(length) for length in (0, 1, 10, 20, 1000)] == [20, 21, 35, 50, 50]
     assert SearchOptions(max_length=1).limit(100) == 1
+
+
+@pytest.mark.parametrize("name", ["beam", "n_best", "max_length", "batch_tokens", "length_penalty", "length_ratio"])
+def test_what_is_no_number_is_named(name: str) -> None:
+    for wrong in ("1", None, True):
+        with pytest.raises(ConfigError, match=f"{name} is .*expected a"):
+            SearchOptions(**{name: wrong})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="expected a whole number"):
+        SearchOptions(beam=2.5)  # type: ignore[arg-type]
+    assert SearchOptions(length_penalty=1).length_penalty == SearchOptions().length_penalty

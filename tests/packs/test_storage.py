@@ -358,6 +358,34 @@ def test_saving_replaces_a_pack_whole(base: Base, make_pack: Callable[..., Pack]
     assert {path.name for path in folder.parent.iterdir()} == {folder.name, archive.name}
 
 
+@pytest.mark.parametrize("name", ["folder", "archive"])
+def test_what_a_program_saves_takes_no_other_packs_place_unasked(
+    name: str, base: Base, pack: Pack, make_pack: Callable[..., Pack], request: pytest.FixtureRequest
+) -> None:
+    path: Path = request.getfixturevalue(name)
+    before, new = read_pack_document(path), make_pack(base, "source")
+    with pytest.raises(GraftError) as caught:
+        new.save(path)
+    for fact in (str(path), f"el (target): {RECIPE}", before["fingerprint"][:16], "replace=True"):
+        assert fact in str(caught.value)
+    assert read_pack_document(path) == before and new.fingerprint == ""
+    same = load_pack(path)
+    same.card["author"] = "Ana"  # the card is for people: it is the same pack
+    assert same.save(path) == before["fingerprint"]
+    assert read_pack_document(path)["card"]["author"] == "Ana"
+    assert new.save(path, replace=True) == load_pack(path).fingerprint != before["fingerprint"]
+
+
+def test_a_file_that_is_no_pack_is_not_replaced_unasked(pack: Pack, tmp_path: Path) -> None:
+    path = tmp_path / "el.graftpack"
+    path.write_text("kept", encoding="utf-8")
+    with pytest.raises(GraftError, match="cannot be read as a pack"):
+        pack.save(path)
+    assert path.read_text(encoding="utf-8") == "kept"
+    (tmp_path / "empty").mkdir()
+    assert pack.save(tmp_path / "empty") == load_pack(tmp_path / "empty").fingerprint
+
+
 @pytest.mark.parametrize("step", ["os.fsync", "os.replace"])
 def test_a_failing_disk_leaves_what_was_there(
     base: Base, make_pack: Callable[..., Pack], folder: Path, archive: Path, monkeypatch: pytest.MonkeyPatch, step: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import warnings
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from graftmt.training.journal import read_log
 from graftmt.training.loop import FORGOTTEN, Trainer, forgetting
 from graftmt.training.pack_directions import pack_directions
 from graftmt.training.pack_preparation import pack_subwords, prepare_pack
+from graftmt.training.run_configuration import PACK_MERGES
 from graftmt.training.stages import padded_where_unknown
 
 Train = Callable[..., Pack]
@@ -186,7 +188,18 @@ def test_a_text_too_small_for_the_merges_is_said_in_a_line(
         with heard_by(said.append):
             pack_subwords(config, Corpus.open(graft_corpus, "train"))
     assert len(said) == 2
-    assert "merges only, 5000 were asked for" in said[1]
+    assert "merges only, 5,000 were asked for" in said[1]
+
+
+def test_nobody_is_told_that_they_asked_for_the_default(
+    graft_config: Callable[..., PackConfig], graft_corpus: Path, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    config = graft_config(tmp_path / "run", subwords=SubwordConfig(merges=PACK_MERGES), languages=("el", "uk"))
+    with heard_by(said.append):
+        text = pack_subwords(config, Corpus.open(graft_corpus, "train"))
+    made = re.fullmatch(r"the default of 8,000 merges is more than this text supports: ([\d,]+) are made", said[1])
+    assert made is not None and 0 < int(made[1].replace(",", "")) < len(text)
 
 
 def test_the_warning_is_heard_and_logged(

@@ -13,7 +13,6 @@ from graftmt.text.aliases import english_in
 EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
 """Passes over the text. Embeddings that only read settle soon; a decoder's layer learns longer."""
 FEWEST_STEPS, MOST_STEPS = 300, 20_000
-MERGES = 4000
 MOST_LINES = 1000
 """Back-translated for each other language of the base by default, as in the paper's (19) and (20) …"""
 PAIRS_PER_LINE = 4

@@ -28,6 +28,8 @@ ABOVE_COPYING = 3.0
 """chrF by which a translation must be better than the untranslated source."""
 WEAK_BASE = 25.0
 """chrF below which the base's own directions are no standard."""
+NO_ROOM = 95.0
+"""chrF from which on nobody is told to look for more text: what was measured on other texts says nothing of the rest."""
 WRONG_NUMBERS: dict[Level, float] = {"excellent": 0.05, "usable": 0.25}
 """Share of the lines with a number that may have other numbers, beyond the share of the base's own translations."""
 FEWEST_NUMBERS = 10
@@ -88,8 +90,8 @@ def judged(
     level = "unknown" if lines < FEWEST_LINES else _level(score, verdict)
     advice = [
         *_aligned(out_of_step),
-        *_more_text(side, pairs, level),
-        *_more_steps(still_improving, level),
+        *(_more_text(side, pairs) if level != "unknown" and _has_room(score, level) else ()),
+        *(_more_steps() if still_improving and _has_room(score, level) else ()),
         *_recipe_cost(recipe, side, is_default),
     ]
     return Judgement(
@@ -167,9 +169,14 @@ def _aligned(out_of_step: float) -> list[str]:
     return [f"{max(out_of_step, 0.01):.0%} of the text was out of step, as said before training: aligning it helps most."]
 
 
-def _more_text(side: Side, pairs: int, level: Level) -> list[str]:
+def _has_room(score: float, level: Level) -> bool:
+    """Whether more text or steps can make a difference that anybody sees."""
+    return level != "excellent" and score < NO_ROOM
+
+
+def _more_text(side: Side, pairs: int) -> list[str]:
     """How much more text would help, as far as that was measured."""
-    if level in ("excellent", "unknown") or not pairs:
+    if not pairs:
         return []
     if pairs >= SIZE_CURVES[side][-1][0]:
         return [f"{pairs:,} line pairs are more than was measured; look at the text before looking for more of it."]
@@ -180,9 +187,7 @@ def _more_text(side: Side, pairs: int, level: Level) -> list[str]:
     ]
 
 
-def _more_steps(still_improving: bool, level: Level) -> list[str]:
-    if not still_improving or level == "excellent":
-        return []
+def _more_steps() -> list[str]:
     return [
         "The last validation was the best one, so training was still improving: more --steps may help too (with --fresh, or "
         "another --run)."

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from graftmt.adding.defaults import FEWEST_STEPS, MERGES
+from graftmt.adding.defaults import FEWEST_STEPS
 from graftmt.adding.plan import AddPlan
 from graftmt.configuration import apply_overrides, from_mapping, to_mapping
 from graftmt.devices import world_size
 from graftmt.training import PackConfig
 from graftmt.training.pack_directions import with_scoped_stage
+from graftmt.training.run_configuration import PACK_MERGES
 
 BATCH_TOKENS = {"cpu": 2048, "cuda": 16_384}
 COMPILED_FROM = 400
@@ -59,7 +60,7 @@ def _defaults(plan: AddPlan, steps: int) -> dict[str, Any]:
         "side": plan.side,
         "recipe": str(plan.recipe),
         "data": {"partners": list(corpus.partners), "few": list(corpus.few)},
-        "subwords": {"merges": options.merges or MERGES},
+        "subwords": {"merges": options.merges or PACK_MERGES},
         "stages": [stage],
         "validation": {"lines": 100},
         "seed": options.seed,

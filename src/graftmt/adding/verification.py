@@ -10,10 +10,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from graftmt.base import Base, check_stored, parameters
+import torch
+
+from graftmt.base import Base, check_stored, fingerprint, parameters, read_base_document
 from graftmt.data import Direction
 from graftmt.decoding import SearchOptions, batch_tokens_for
-from graftmt.errors import ConfigError
+from graftmt.devices import AnyDevice, named_dtype
+from graftmt.errors import ConfigError, GraftError
+from graftmt.files import as_path
 from graftmt.packs import Pack
 from graftmt.tensor_files import hash_tensors
 from graftmt.text import pieces_of
@@ -49,28 +53,29 @@ class Verification:
 
 
 def verify(
-    folder: str | Path,
+    base: Base | str | Path,
     packs: Mapping[str, Pack | str | Path] | Sequence[Pack | str | Path],
     *,
     texts: Mapping[str, Sequence[str]] | None = None,
     lines: int = 20,
     beam: int = 5,
-    device: str = "cpu",
+    device: AnyDevice = "cpu",
 ) -> Verification:
-    """Translates with the base in `folder` alone, installs the packs, uses them, translates again, and compares.
+    """Translates with the base alone, installs the packs, uses them, translates again, and compares.
 
-    `texts`: lines by language; strings made of the base's own vocabulary where there are none.
+    `base` is a folder, or a base that was loaded from one, which then is looked at where it is. `texts`: lines by language;
+    strings made of the base's own vocabulary where there are none.
     """
-    folder = Path(folder)
+    folder = _folder_of(base)
     # Loading recomputes the fingerprint and refuses a folder that no longer has it: an error says more than a False.
-    base = Base.load(folder, device=device, verify=True)
+    base = base if isinstance(base, Base) else Base.load(folder, device=device, verify=True)
     alone = Translator(base)
     directions = _base_directions(base)
     requests = [
         Request(line, *direction) for direction in directions for line in _lines(base, direction.source, texts or {}, lines)
     ]
-    options = SearchOptions(beam=beam, max_length=100, batch_tokens=batch_tokens_for(device))
-    tensors = _digest(base)
+    options = SearchOptions(beam=beam, max_length=100, batch_tokens=batch_tokens_for(str(base.model.device)))
+    tensors, as_stored = _digest(base), _is_as_stored(base, folder)
     before = alone.translate_requests(requests, options)
     together = Translator(base, packs)
     used = []
@@ -82,7 +87,7 @@ def verify(
     return Verification(
         fingerprint=base.fingerprint,
         stored_unchanged=check_stored(folder) == base.fingerprint,
-        resident_unchanged=_digest(base) == tensors,
+        resident_unchanged=as_stored and _digest(base) == tensors,
         outputs_identical=before == after,
         lines=len(requests),
         made_up=tuple(
@@ -92,6 +97,27 @@ def verify(
         packs=tuple(together.packs),
         pack_directions=tuple(used),
     )
+
+
+def _folder_of(base: Base | str | Path) -> Path:
+    """Where its files are."""
+    if not isinstance(base, Base):
+        return as_path(base, "the base")
+    if base.folder is None:
+        raise GraftError(
+            "this base was made in memory and never stored, so there is nothing to compare it with; store it with "
+            "base.save(folder) first."
+        )
+    return base.folder
+
+
+def _is_as_stored(base: Base, folder: Path) -> bool:
+    """Whether the tensors in memory are those of the fingerprint, as far as their precision can tell."""
+    stored, running = read_base_document(folder).get("dtype"), base.model.source_embedding.weight.dtype
+    if stored is None or torch.promote_types(running, named_dtype(stored)) != running:
+        return True
+    tensors = {name: tensor.to("cpu", named_dtype(stored)).contiguous() for name, tensor in parameters(base.model).items()}
+    return fingerprint(tensors, base.model.config, base.tokenizer) == base.fingerprint
 
 
 def _base_directions(base: Base) -> list[Direction]:

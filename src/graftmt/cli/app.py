@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
@@ -56,6 +56,10 @@ MEANT = {
 class Commands(TyperGroup):
     """All commands. What was typed comes back in error messages without its control characters."""
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order of VERBS; left to itself, typer has groups such as `prepare` last."""
+        return [name for name, _, _ in VERBS]
+
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with _harmless():
             return super().make_context(*arguments, **options)
@@ -103,26 +107,34 @@ def options(
     context.with_resource(on_standard_error())
 
 
-app.command("demo")(demo.demo)
-app.add_typer(prepare.app, name="prepare")
-app.command("train")(train.train)
-app.command("add")(add.add)
-app.command("import")(import_model.import_model)
-app.command("augment")(augment.augment)
-app.command("retrain")(retrain.retrain)
-app.command("translate")(translate.translate)
-app.command("evaluate")(evaluate.evaluate)
-app.command("compare")(compare.compare)
-app.command("verify")(verify.verify)
-app.command("export")(export.export)
-app.command("inspect")(inspect.inspect)
-app.command("pull")(pull.pull)
-app.command("push")(push.push)
-app.add_typer(packs.app, name="packs")
-app.command("serve")(serve.serve)
-app.command("recipes")(recipes.recipes)
-app.add_typer(experiment.app, name="experiment")
+VERBS: tuple[tuple[str, typer.Typer | Callable[..., object], str], ...] = (
+    ("demo", demo.demo, "Add two languages to a small model, in two minutes."),
+    ("prepare", prepare.app, "Make a corpus of downloads: read, clean, join, align, split."),
+    ("train", train.train, "Train a base, a multilingual Transformer."),
+    ("import", import_model.import_model, "Make a base of NLLB-200, M2M-100, OPUS-MT and others."),
+    ("add", add.add, "Add a language to a base: train a small pack."),
+    ("augment", augment.augment, "Add lines in the base's other languages to a text."),
+    ("retrain", retrain.retrain, "Train all weights with new languages, to compare with packs."),
+    ("recipes", recipes.recipes, "List what a pack can train, and count parameters."),
+    ("translate", translate.translate, "Translate standard input or large files."),
+    ("serve", serve.serve, "Serve translations over HTTP, with a page to try them."),
+    ("evaluate", evaluate.evaluate, "Score many directions: BLEU, chrF, wrong languages."),
+    ("compare", compare.compare, "Test whether two evaluations differ by more than chance."),
+    ("experiment", experiment.app, "Run the paper's tables and figures, and write reports."),
+    ("export", export.export, "Write a base with packs for CTranslate2 or Hugging Face."),
+    ("push", push.push, "Share a base or a pack, on the Hub or in a web folder."),
+    ("pull", pull.pull, "Download a base or a pack, and check it."),
+    ("packs", packs.app, "List what a place offers, or index a folder to share."),
+    ("verify", verify.verify, "Prove that packs leave the base unchanged."),
+    ("inspect", inspect.inspect, "Show what a base, a pack or a run is, and check it."),
+)
+"""Each command with its line in `graftmt --help`, in the order there, which is the README's."""
 
+for name, verb, summary in VERBS:
+    if isinstance(verb, typer.Typer):
+        app.add_typer(verb, name=name, short_help=summary)
+    else:
+        app.command(name, short_help=summary)(verb)
 
 set_help(app)
 

@@ -85,6 +85,7 @@ def set_help(commands: typer.Typer) -> None:
         assert command.callback is not None
         command.cls = GroupedCommand
         command.help = help_text(command.help or command.callback.__doc__ or "")
+        command.short_help = command.short_help or first_sentence(command.help)
         name_values(command.callback)
     for group in commands.registered_groups:
         assert group.typer_instance is not None
@@ -109,6 +110,12 @@ def _word_for(kind: Any) -> str | None:
         return "|".join(map(str, get_args(kind)))
     inner = next((one for one in get_args(kind) if one is not type(None)), None)
     return _KINDS.get(kind) if inner is None else _word_for(inner)
+
+
+def first_sentence(text: str) -> str:
+    """A command's line in the help of its group: whole, where typer would cut it to fit."""
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return re.split(r"(?<=[.])\s", paragraph, maxsplit=1)[0]
 
 
 def help_text(docstring: str) -> str:

@@ -39,6 +39,8 @@ def parse_direction(text: str, languages: Sequence[str], lacking: Mapping[str, s
                 raise LanguageError(f"direction {text!r} goes from a language to itself.")
             return Direction(source, target)
     anywhere = {*languages, *(lacking or ())}
+    if text in anywhere:
+        raise LanguageError(f"direction {text!r} is one language, and two were expected: SOURCE-TARGET, such as en-fr.")
     for source, target in splits:
         if lacking and {source, target} <= anywhere:
             raise LanguageError(f"direction {text!r}: {lacking[source if source in lacking else target]}")

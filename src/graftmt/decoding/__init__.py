@@ -2,13 +2,14 @@
 
 from graftmt.decoding.batches import length_batches, search_all
 from graftmt.decoding.search import beam_search, greedy_search
-from graftmt.decoding.search_options import Hypothesis, SearchOptions, batch_tokens_for, search_of
+from graftmt.decoding.search_options import Hypothesis, SearchOptions, batch_tokens_for, checked_options, search_of
 
 __all__ = [
     "Hypothesis",
     "SearchOptions",
     "batch_tokens_for",
     "beam_search",
+    "checked_options",
     "greedy_search",
     "length_batches",
     "search_all",

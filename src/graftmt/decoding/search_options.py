@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
 
 import torch
 
@@ -31,6 +34,11 @@ class SearchOptions:
     """Source tokens × beam in one batch."""
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value, kind = getattr(self, field.name), Integral if field.type == "int" else Real
+            if not isinstance(value, kind) or isinstance(value, bool):
+                number = "a whole number" if kind is Integral else "a number"
+                raise ConfigError(f"{field.name} is {reprlib.repr(value)} ({type(value).__name__}); expected {number}.")
         if self.beam < 1 or self.max_length < 1 or self.batch_tokens < 1 or not 0 <= self.length_ratio < math.inf:
             raise ConfigError("beam, max_length and batch_tokens must be at least 1, and length_ratio not negative.")
         if self.beam > WIDEST_BEAM:
@@ -46,6 +54,21 @@ class SearchOptions:
     def limit(self, source_length: int) -> int:
         """The longest output for a source of this number of tokens."""
         return max(1, min(self.max_length, int(self.length_ratio * source_length) + 20))
+
+
+def checked_options(options: SearchOptions | None) -> SearchOptions:
+    """Those that were given, or the defaults; a dict of them is an error that says what to write."""
+    if options is None:
+        return SearchOptions()
+    if not isinstance(options, SearchOptions):
+        known = {field.name for field in fields(SearchOptions)}
+        meant = options.items() if isinstance(options, Mapping) else ()
+        said = ", ".join(f"{name}={reprlib.repr(value)}" for name, value in meant if name in known) or "beam=1"
+        raise ConfigError(
+            f"options is {reprlib.repr(options)} ({type(options).__name__}); expected SearchOptions, such as "
+            f"options=SearchOptions({said}) after `from graftmt import SearchOptions`."
+        )
+    return options
 
 
 def search_of(options: WayOptions, n_best: int = 1) -> SearchOptions:

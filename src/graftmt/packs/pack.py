@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from graftmt.base import Base
+from graftmt.devices import AnyDevice, AnyDtype, choose_device
 from graftmt.errors import LanguageError, first_few
 from graftmt.model import ModelConfig
 from graftmt.packs.beginning import Beginning
@@ -46,18 +47,21 @@ class Pack:
     """That of its base, which is stored with it."""
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str | torch.device = "cpu", dtype: str = "fp32") -> Pack:
+    def load(cls, path: str | Path, *, device: AnyDevice = "cpu", dtype: AnyDtype = "fp32") -> Pack:
         """Reads a pack's folder or .graftpack file, and checks that it is whole and unchanged."""
         from graftmt.packs.storage import load_pack  # which makes packs, and so imports this module
 
-        return load_pack(path, device=device, dtype=dtype)
+        return load_pack(path, device=choose_device(device), dtype=dtype)
 
-    def save(self, path: str | Path, *, dtype: str = "fp32") -> str:
-        """Writes the pack as a folder, or as one file where `path` ends in .graftpack; returns its fingerprint."""
+    def save(self, path: str | Path, *, dtype: AnyDtype = "fp32", replace: bool = False) -> str:
+        """Writes the pack as a folder, or as one file where `path` ends in .graftpack; returns its fingerprint.
+
+        Another pack in this place is an error, unless `replace` says that it may go.
+        """
         from graftmt.packs.storage import save_pack
 
         assert self.architecture is not None, "every pack that was made or loaded has one"
-        return save_pack(self, path, self.architecture, dtype=dtype)
+        return save_pack(self, path, self.architecture, dtype=dtype, replace=replace)
 
     def __repr__(self) -> str:
         """What it is, without its tensors."""

@@ -19,10 +19,10 @@ from torch import nn
 from graftmt import places
 from graftmt.base import check_fingerprint
 from graftmt.configuration import from_mapping
-from graftmt.devices import named_dtype
+from graftmt.devices import AnyDtype, dtype_name, named_dtype
 from graftmt.documents import LARGEST_DOCUMENT, LONGEST_MESSAGE, check_fields, parse_document
 from graftmt.errors import CheckpointError, ConfigError, GraftError
-from graftmt.files import atomic_file, atomic_folder
+from graftmt.files import as_path, atomic_file, atomic_folder
 from graftmt.model import ModelConfig, architecture_document
 from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, TENSORS, open_pack, write_archive
 from graftmt.packs.card import PackCard, pack_card
@@ -74,17 +74,22 @@ class PackDocument(_Required, total=False):
     """Where the text is not of our own kind."""
 
 
-def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str = "fp32") -> str:
+def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: AnyDtype = "fp32", replace: bool = True) -> str:
     """Writes the pack as a folder, or as one file where `path` ends in .graftpack; returns its fingerprint.
 
-    `config` is the architecture of its base: with it the pack can be checked where the base is not at hand.
+    `config` is the architecture of its base: with it the pack can be checked where the base is not at hand. Without `replace`
+    another pack in this place stays, and is an error.
     """
-    path, precision = Path(path), named_dtype(dtype)
+    path, dtype, precision = as_path(path, "the pack's place"), dtype_name(dtype), named_dtype(dtype)
     check_place(path)
     tensors = {name: tensor.detach().to("cpu", precision).contiguous() for name, tensor in pack.parameters.items()}
     digest = _begun(pack.side, pack.languages, pack.recipe, pack.base, pack.tokenizer.fingerprint, _scope(pack))
     hash_tensors(digest, tensors)
     mark = digest.hexdigest()
+    if not replace and (there := another_pack(path, [mark])):
+        raise GraftError(
+            f"{path} is there already: {there}. It stays as it is. Choose another path, or say save(path, replace=True)."
+        )
     data, text_files = safetensors_torch.save(tensors), files_to_store(pack.tokenizer)
     scope = {"partners": list(pack.partners), "few": list(pack.few)} if pack.recipe.scoped else {}
     document = {
@@ -124,12 +129,12 @@ def save_pack(pack: Pack, path: str | Path, config: ModelConfig, *, dtype: str =
     return mark
 
 
-def load_pack(path: str | Path, *, device: str | torch.device = "cpu", dtype: str = "fp32") -> Pack:
+def load_pack(path: str | Path, *, device: str | torch.device = "cpu", dtype: AnyDtype = "fp32") -> Pack:
     """Reads a pack's folder or archive and checks that it is whole and unchanged.
 
     Sizes are compared before memory is taken for them, and the fingerprint before the files of the text are opened.
     """
-    path, precision = Path(path), named_dtype(dtype)
+    path, precision = as_path(path, "the pack"), named_dtype(dtype)
     with open_pack(path) as files:
         document = _parse_document(path, files.read(DOCUMENT, LARGEST_DOCUMENT))
         recipe, config = _recipe_of(path, document), _architecture_of(path, document)
@@ -208,20 +213,24 @@ def check_place(path: Path) -> None:
 
 def check_unclaimed(path: Path, own: Iterable[Path]) -> None:
     """A pack at `path` may be replaced unasked where one of `own` is the same: then it is not lost. Any other one stays."""
+    if there := another_pack(path, filter(None, map(_stored_fingerprint, own))):
+        raise GraftError(
+            f"{path} is there already: {there}. It was not made by this run, and stays as it is. Name another place (-o), or "
+            "delete it first if it is no longer needed."
+        )
+
+
+def another_pack(path: Path, marks: Iterable[str]) -> str:
+    """What would be lost if `path` were written, in words: nothing where it is free, or a pack of one of these fingerprints."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
-        return
+        return ""
     try:
         there = read_pack_document(path)
     except GraftError:
-        what = "something that cannot be read as a pack"
-    else:
-        if any(_stored_fingerprint(one) == there["fingerprint"] for one in own):
-            return
-        what = f"another pack, {', '.join(there['languages'])} ({there['side']}): {there['recipe']}"
-    raise GraftError(
-        f"{path} is there already: {what}. It was not made by this run, and stays as it is. Name another place (-o), or delete "
-        "it first if it is no longer needed."
-    )
+        return "something that cannot be read as a pack"
+    if there["fingerprint"] in marks:
+        return ""
+    return f"another pack, {', '.join(there['languages'])} ({there['side']}): {there['recipe']}, {there['fingerprint'][:16]}…"
 
 
 def _stored_fingerprint(path: Path) -> str | None:

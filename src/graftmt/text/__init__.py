@@ -10,7 +10,7 @@ from graftmt.text.aliases import find_language, match_names, new_language, resol
 from graftmt.text.codec import Codec, TextCodec
 from graftmt.text.languages import check_language_names
 from graftmt.text.layout import CodePlacement, Layout
-from graftmt.text.learning import train_subwords
+from graftmt.text.learning import FewerMerges, train_subwords
 from graftmt.text.protocol import BaseText, PieceCounts, Pieces, SharedText, Symbols, Text, code_symbol, languages_of, pieces_of
 from graftmt.text.subwords import Subwords, normalise
 from graftmt.text.tokenizer import Tokenizer
@@ -24,6 +24,7 @@ __all__ = [
     "BaseText",
     "CodePlacement",
     "Codec",
+    "FewerMerges",
     "Layout",
     "PieceCounts",
     "Pieces",

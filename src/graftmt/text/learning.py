@@ -27,6 +27,14 @@ _LONGEST_PIECE = 32
 _PRECISION = 1_000
 
 
+class FewerMerges(UserWarning):
+    """A text that supports fewer merges than were asked for."""
+
+    def __init__(self, learned: int, asked: int) -> None:
+        super().__init__(f"the text supports {learned:,} merges only, {asked:,} were asked for")
+        self.learned, self.asked = learned, asked
+
+
 def train_subwords(
     texts: Mapping[str, Iterable[str]],
     *,
@@ -72,7 +80,7 @@ def train_subwords(
     assert trained.alphabet == alphabet, f"SentencePiece changed the alphabet: {trained.alphabet ^ alphabet}"
     learned = len(trained.pieces) - single_pieces
     if learned < merges:
-        warnings.warn(f"the text supports {learned} merges only, {merges} were asked for", stacklevel=2)
+        warnings.warn(FewerMerges(learned, merges), stacklevel=2)
     return trained
 
 

@@ -18,7 +18,7 @@ import sentencepiece
 
 from graftmt.errors import ConfigError, DataError
 from graftmt.text.foreign.model_file import message_fields
-from graftmt.text.learning import balance, frequent_characters, train_model
+from graftmt.text.learning import FewerMerges, balance, frequent_characters, train_model
 from graftmt.text.protocol import BOUNDARY
 from graftmt.text.segments import class_of
 
@@ -57,7 +57,7 @@ def train_plain_model(
     content = train_model(parts, 1 + single + wanted, byte_fallback)
     learned = sentencepiece.SentencePieceProcessor(model_proto=content).get_piece_size() - 1 - single
     if learned < wanted:
-        warnings.warn(f"the text supports {learned} merges only, {wanted} were asked for", stacklevel=2)
+        warnings.warn(FewerMerges(learned, wanted), stacklevel=2)
     return content + _normalisation()
 
 

@@ -18,7 +18,7 @@ from graftmt.places import RUNS, check_place
 from graftmt.progress import say
 from graftmt.text import TextCodec
 from graftmt.training.journal import OnStep
-from graftmt.training.run_configuration import RunConfig, TrainConfig
+from graftmt.training.run_configuration import BASE_MERGES, RunConfig, TrainConfig
 from graftmt.training.run_folder import held_run
 from graftmt.training.run_state import RunState
 from graftmt.training.run_text import report_unknown, run_subwords
@@ -79,7 +79,8 @@ def prepare(config: TrainConfig) -> Prepared:
     train = Corpus.open(config.data.corpus, "train", languages)
     # What is missing is said before a vocabulary is made.
     valid = Corpus.open(config.data.corpus, config.validation.split, languages) if config.validation.lines else None
-    tokenizer = run_subwords(config.run, config.subwords, train).with_codes(languages, config.model.code_placement)
+    text = run_subwords(config.run, config.subwords, train, default=BASE_MERGES)
+    tokenizer = text.with_codes(languages, config.model.code_placement)
     codec = TextCodec(tokenizer)
     tokenized = tokenize_corpus(train, tokenizer, config.data.cache)
     report_unknown(tokenized, len(tokenizer))

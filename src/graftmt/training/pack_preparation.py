@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeGuard
@@ -26,7 +25,7 @@ from graftmt.progress import say
 from graftmt.text import Text, languages_of
 from graftmt.training.pack_directions import pack_directions, with_lines
 from graftmt.training.pack_job import PackJob
-from graftmt.training.run_configuration import PackConfig
+from graftmt.training.run_configuration import PACK_MERGES, PackConfig
 from graftmt.training.run_text import report_unknown, run_subwords
 from graftmt.training.training_job import Prepared
 from graftmt.training.validation import Validator
@@ -138,12 +137,7 @@ def pack_subwords(config: PackConfig, train: Corpus) -> Text:
     """The new languages' own text, without codes, made once in a run's folder: `merges` for each, T=5 among several."""
     options = replace(config.subwords, merges=config.subwords.merges * len(config.languages))
     new = Corpus(train.folder, train.split, {language: train.files[language] for language in config.languages})
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        text = run_subwords(config.run, options, new)
-    for warning in caught:  # such as of a text too small for that many merges; where in our code it arose is no one's concern
-        say(str(warning.message))
-    return text
+    return run_subwords(config.run, options, new, default=PACK_MERGES * len(config.languages))
 
 
 def resolved_recipe(config: PackConfig, base: Base) -> Recipe:

@@ -30,7 +30,7 @@ from graftmt.training.bases import make_card
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.drift import Drift, drift_of, scores_before
 from graftmt.training.retrain_request import check, check_origin, is_new, origin, retrain_directions, validation_text
-from graftmt.training.run_configuration import RetrainConfig
+from graftmt.training.run_configuration import BASE_MERGES, RetrainConfig
 from graftmt.training.run_folder import held_run
 from graftmt.training.run_text import report_unknown, run_subwords
 from graftmt.training.stages import run_stages, set_up_torch
@@ -258,7 +258,8 @@ def retrain_tokenizer(config: RetrainConfig, old: Text, train: Corpus) -> Shared
     languages, options = [*old.languages, *config.new], config.subwords
     if config.method == "substitute" and options.model is None:
         options = replace(options, pieces=len(old.piece_rows) - len(config.new))
-    tokenizer = run_subwords(config.run, options, train).with_codes(languages, old.layout.placement("source"))
+    text = run_subwords(config.run, options, train, default=BASE_MERGES)
+    tokenizer = text.with_codes(languages, old.layout.placement("source"))
     if config.method == "substitute" and len(tokenizer) != len(old):
         raise ConfigError(
             f"substitution keeps the size of the vocabulary: the base has {len(old):,} rows, the new one {len(tokenizer):,}. "

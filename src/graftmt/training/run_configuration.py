@@ -38,11 +38,16 @@ class DataConfig:
         check_numbers(self, "at least 1", one_or_more, "max_length")
 
 
+BASE_MERGES = 32000
+PACK_MERGES = 4000
+"""For each new language."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SubwordConfig:
     """The shared vocabulary, made from the training text."""
 
-    merges: int = 32000
+    merges: int = BASE_MERGES
     temperature: float = 5.0
     min_character_count: int = 10
     """Characters seen at least this often are always in the vocabulary."""
@@ -181,7 +186,7 @@ class PackConfig(RunConfig):
     side: Literal["source", "target"]
     recipe: str = "embed"
     data: PackDataConfig = field(default_factory=PackDataConfig)
-    subwords: SubwordConfig = field(default_factory=lambda: SubwordConfig(merges=4000))
+    subwords: SubwordConfig = field(default_factory=lambda: SubwordConfig(merges=PACK_MERGES))
     """`merges` for each new language."""
     stages: tuple[StageConfig, ...] = (PACK_STAGE,)
     """`directions` of a stage: all of new language and partner unless named."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
@@ -17,8 +18,8 @@ from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_file
 from graftmt.progress import say
 from graftmt.reading import open_regular
-from graftmt.text import SharedText
-from graftmt.text.kinds import text_kind
+from graftmt.text import FewerMerges, SharedText
+from graftmt.text.kinds import TextKind, text_kind
 from graftmt.text.kinds.sentencepiece import KIND as PLAIN
 from graftmt.text.tokenizer import KIND as OURS
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
@@ -33,8 +34,11 @@ def subwords_file(run: Path, options: SubwordConfig) -> Path:
     return run / text_kind(KIND_OF_CASING[options.casing]).file_names({})[0]
 
 
-def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus) -> SharedText:
-    """The run's own text, without codes: given, or learned once and kept. `casing` says of which kind it is."""
+def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus, *, default: int | None = None) -> SharedText:
+    """The run's own text, without codes: given, or learned once and kept. `casing` says of which kind it is.
+
+    `default`: the merges that are made where nobody asks for a number.
+    """
     kind, stored, note = text_kind(KIND_OF_CASING[options.casing]), subwords_file(run, options), run / "subwords.json"
     # A run that has checkpoints keeps its vocabulary, and says itself if the text has changed; before the first one
     # the vocabulary is only kept where the same text and options would give it again.
@@ -50,28 +54,43 @@ def run_subwords(run: Path, options: SubwordConfig, corpus: Corpus) -> SharedTex
     if options.model is not None:
         text = kind.open_file(options.model)
     else:
-        languages = corpus.languages
-        named = ", ".join(languages) if len(languages) < 5 else f"{len(languages)} languages"
-        size = f"{options.merges:,} merges" if options.pieces is None else f"{options.pieces:,} pieces"
-        say(f"making a vocabulary of {size} from {named} …")
-        sizes = {language: sum(1 for _ in _filled(corpus, language)) for language in languages}
-        text = kind.learn(
-            {  # every n-th line, so that a corpus sorted by source is not cut off
-                language: islice(_filled(corpus, language), 0, None, max(1, -(-size // options.sample_lines)))
-                for language, size in sizes.items()
-            },
-            sizes=sizes,
-            merges=options.merges,
-            temperature=options.temperature,
-            min_character_count=options.min_character_count,
-            byte_fallback=options.byte_fallback,
-            pieces=options.pieces,
-        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            text = _learned(kind, options, corpus)
+        for warning in caught:  # where in our code it arose is no one's concern
+            say(_in_words(warning.message, options, default))
     note.unlink(missing_ok=True)
     with atomic_file(stored) as temporary:
         temporary.write_bytes(text.files()[stored.name])
     write_checked_json(note, {"made_from": made_from, "model": file_mark(stored)})
     return text
+
+
+def _learned(kind: TextKind, options: SubwordConfig, corpus: Corpus) -> SharedText:
+    languages = corpus.languages
+    named = ", ".join(languages) if len(languages) < 5 else f"{len(languages)} languages"
+    size = f"{options.merges:,} merges" if options.pieces is None else f"{options.pieces:,} pieces"
+    say(f"making a vocabulary of {size} from {named} …")
+    sizes = {language: sum(1 for _ in _filled(corpus, language)) for language in languages}
+    return kind.learn(
+        {  # every n-th line, so that a corpus sorted by source is not cut off
+            language: islice(_filled(corpus, language), 0, None, max(1, -(-size // options.sample_lines)))
+            for language, size in sizes.items()
+        },
+        sizes=sizes,
+        merges=options.merges,
+        temperature=options.temperature,
+        min_character_count=options.min_character_count,
+        byte_fallback=options.byte_fallback,
+        pieces=options.pieces,
+    )
+
+
+def _in_words(warning: Warning | str, options: SubwordConfig, default: int | None) -> str:
+    """Nobody asked for the default: that the text has no room for it is no mistake."""
+    if isinstance(warning, FewerMerges) and options.pieces is None and options.merges == default:
+        return f"the default of {warning.asked:,} merges is more than this text supports: {warning.learned:,} are made"
+    return str(warning)
 
 
 def _noted(note: Path) -> dict[str, Any]:
