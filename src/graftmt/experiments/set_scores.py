@@ -9,11 +9,12 @@ from pathlib import Path
 from graftmt.assessment.assess import AssessOptions, assess
 from graftmt.assessment.direction_lines import direction_lines
 from graftmt.data import Corpus, Direction
-from graftmt.data.corpus import read_lines
+from graftmt.data.corpus import read_lines, segmented
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.evaluation import Scores, joined, score_direction
 from graftmt.experiments.profiles import Profile
 from graftmt.files import write_text
+from graftmt.prepare.segmentation import desegment
 from graftmt.translator import Translator
 
 
@@ -108,12 +109,15 @@ def _score_some(
 
 
 def score_in_hops(profile: Profile, name: str, corpus: Corpus, steps: Sequence[tuple[Translator, Direction]]) -> SetScores:
-    """One direction by several models in a row, each with a base of its own."""
+    """One direction by several models in a row, each with a base of its own; Chinese words are joined again before scoring."""
     options = profile.evaluation.sets[name]
     direction = Direction(steps[0][1].source, steps[-1][1].target)
     (lines,) = direction_lines(corpus, [direction], lines=options.lines)
     texts = list(lines.sources)
     for translator, hop in steps:
         texts = translator.translate(texts, source=hop.source, target=hop.target, options=search_options(profile, translator))
-    scores = score_direction(texts, lines.references, **direction._asdict(), tokenize=options.tokenize)
+    references: Sequence[str] = lines.references
+    if direction.target in segmented(corpus.files.items()).get("segmented", ()):
+        texts, references = list(map(desegment, texts)), list(map(desegment, references))
+    scores = score_direction(texts, references, **direction._asdict(), tokenize=options.tokenize)
     return SetScores(scores, {str(direction): texts})

@@ -108,7 +108,7 @@ def test_a_reader_that_goes_away(exported_once: Exported, to: str) -> None:
             stderr=subprocess.PIPE,
             check=False,
         )
-    said((process.returncode, "", process.stderr.decode()), 141)
+    assert (process.returncode, process.stderr.decode()) == (141, "")
 
 
 @with_model

@@ -147,9 +147,9 @@ def main(usage: str, path: Path, opened: Callable[[str, str], Translate], at_onc
     except ImportError as error:
         name = (error.name or "a package").partition(".")[0]
         return failed(f"{name} is needed and cannot be imported ({error}). Install it: pip install {name}")
-    except BrokenPipeError:
+    except BrokenPipeError:  # as with `| head`: no error
         drop_output()
-        return failed("nobody reads the output any more; the rest was not translated", BROKEN_PIPE)
+        return BROKEN_PIPE
     except KeyboardInterrupt:
         return failed("interrupted", 130)
     return 0
