@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tarfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -144,20 +145,27 @@ def ted_release(tmp_path_factory: pytest.TempPathFactory, graft_corpus: Path) ->
     return folder
 
 
+def chinese(line: str) -> str:
+    """Two Chinese characters for each word, and no spaces."""
+    signs = (zlib.crc32(word.encode()) for word in line.split())
+    return "".join(chr(0x4E00 + sign % 3000) + chr(0x4E00 + sign // 3000 % 3000) for sign in signs)
+
+
 @pytest.fixture(scope="session")
 def paracrawl_releases(tmp_path_factory: pytest.TempPathFactory, graft_corpus: Path) -> Path:
-    """The toy text as ParaCrawl (en, fr, de), the UN corpus (ar, ru) and FLORES are released."""
+    """The toy text as ParaCrawl (en, fr, de), the UN corpus (ar, zh) and FLORES are released."""
     folder = tmp_path_factory.mktemp("releases")
     train, test = (Corpus.open(graft_corpus, split) for split in ("train", "test"))
     # The toy world's languages under the names of those that these corpora have.
-    called = {"en": "en", "fr": "fr", "de": "ru", "ar": "el", "ru": "uk"}
-    texts = {name: list(train.lines(toy)) for name, toy in called.items()}
+    called = {"en": "en", "fr": "fr", "de": "ru", "ar": "el", "zh": "uk"}
+    written = {name: chinese if name == "zh" else str for name in called}
+    texts = {name: [written[name](line) for line in train.lines(toy)] for name, toy in called.items()}
     (folder / "paracrawl").mkdir()
     for language in ("fr", "de"):
         rows = "".join(f"{english}\t{text}\n" for english, text in zip(texts["en"], texts[language], strict=True))
         (folder / "paracrawl" / f"en-{language}.txt.gz").write_bytes(gzip.compress(rows.encode()))
     (folder / "unpc").mkdir()
-    for pair in ("ar-en", "en-ru"):
+    for pair in ("ar-en", "en-zh"):
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
             for language in pair.split("-"):
@@ -166,10 +174,11 @@ def paracrawl_releases(tmp_path_factory: pytest.TempPathFactory, graft_corpus: P
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
         (folder / "unpc" / f"UNv1.0.{pair}.tar.gz.00").write_bytes(buffer.getvalue())
-    codes = {"en": "eng_Latn", "fr": "fra_Latn", "de": "deu_Latn", "ar": "arb_Arab", "ru": "rus_Cyrl"}
+    codes = {"en": "eng_Latn", "fr": "fra_Latn", "de": "deu_Latn", "ar": "arb_Arab", "zh": "zho_Hans"}
     for split in ("dev", "devtest"):
         for language, code in codes.items():
             path = folder / "flores" / split / f"{code}.{split}"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(f"{line}\n" for line in test.lines(called[language])), encoding="utf-8")
+            lines = map(written[language], test.lines(called[language]))
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return folder

@@ -366,13 +366,17 @@ def test_the_paracrawl_experiments_on_releases(
     graftmt, quick: list[str], paracrawl_releases: Path, results, tmp_path: Path
 ) -> None:
     pytest.importorskip("duckdb")
-    pairs, united, aligned, corpus, flores = (tmp_path / name for name in ("pairs", "un", "aligned", "corpus", "flores"))
+    names = ("pairs", "un-raw", "un", "aligned", "nfkc", "corpus", "flores-raw", "flores")
+    pairs, words, united, aligned, nfkc, corpus, unsegmented, flores = (tmp_path / name for name in names)
     steps = [
         ["paracrawl", str(paracrawl_releases / "paracrawl"), "-o", str(pairs)],
-        ["unpc", str(paracrawl_releases / "unpc"), "-o", str(united)],
-        ["align", f"fr={pairs / 'en-fr'}", f"de={pairs / 'en-de'}", f"ar={united}", f"ru={united}", "-o", str(aligned)],
-        ["split", str(aligned), "-o", str(corpus), "--valid", "6", "--test", "6"],
-        ["flores", str(paracrawl_releases / "flores"), "-o", str(flores), "--short-codes"],
+        ["unpc", str(paracrawl_releases / "unpc"), "-o", str(words)],
+        ["segment", str(words), "-o", str(united)],
+        ["align", f"fr={pairs / 'en-fr'}", f"de={pairs / 'en-de'}", f"ar={united}", f"zh={united}", "-o", str(aligned)],
+        ["clean", str(aligned), "-o", str(nfkc), "--rules", "normalisation", "--normalise", "NFKC"],
+        ["split", str(nfkc), "-o", str(corpus), "--valid", "6", "--test", "6"],
+        ["flores", str(paracrawl_releases / "flores"), "-o", str(unsegmented), "--short-codes"],
+        ["segment", str(unsegmented), "-o", str(flores)],
     ]
     for step in steps:
         result = graftmt("prepare", *step)
@@ -380,7 +384,7 @@ def test_the_paracrawl_experiments_on_releases(
     output = tmp_path / "out"
     changes = [
         "initial=[en, fr, de]",
-        "new=[ar, ru]",
+        "new=[ar, zh]",
         "others=[fr, de]",
         "packs.watch=[fr]",
         f"corpus.unfiltered={corpus}",
@@ -398,11 +402,15 @@ def test_the_paracrawl_experiments_on_releases(
     assert set(found["model-42"]["scores"]) == {"flores-devtest", "ted2020-valid"}
     assert found["model-39"]["parameters"] != found["model-40"]["parameters"]
     assert found["pivot-41"]["model"] == 41
-    assert found["pivot-50-ar+ru-seed1"]["base"]["id"] == 42
+    assert found["pivot-50-ar+zh-seed1"]["base"]["id"] == 42
     assert found["model-55-ar-seed1"]["data"] == "ar-en, without language ID"
-    assert set(found["pivot-45-ar-ru-seed1"]["scores"]["flores-devtest"]["directions"]) == {"ar-ru"}
-    assert found["model-49-ru-seed1"]["data"] == "ru-en + 20k lines per lang (BT)"
-    assert found["compose-49+54-ar-ru-seed1"]["base"]["fingerprint"] == found["model-42"]["fingerprint"]
+    assert set(found["pivot-45-ar-zh-seed1"]["scores"]["flores-devtest"]["directions"]) == {"ar-zh"}
+    assert found["model-49-zh-seed1"]["data"] == "zh-en + 20k lines per lang (BT)"
+    # Models read words of Chinese; scores are of text as people write it.
+    assert all(" " in line for line in (corpus / "train.zh.txt").read_text("utf-8").splitlines() if len(line) > 20)
+    (kept,) = (output / "translations" / "lines").glob("flores-devtest*.zh.txt")
+    assert " " not in kept.read_text("utf-8")
+    assert found["compose-49+54-ar-zh-seed1"]["base"]["fingerprint"] == found["model-42"]["fingerprint"]
 
 
 @pytest.mark.parametrize(
