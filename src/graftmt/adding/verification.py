@@ -67,15 +67,17 @@ def verify(
     strings made of the base's own vocabulary where there are none.
     """
     folder = _folder_of(base)
-    # Loading recomputes the fingerprint and refuses a folder that no longer has it: an error says more than a False.
-    base = base if isinstance(base, Base) else Base.load(folder, device=device, verify=True)
+    if isinstance(base, Base):
+        as_stored = _is_as_stored(base, folder)
+    else:  # loading recomputes the fingerprint and refuses a folder that no longer has it: an error says more than a False
+        base, as_stored = Base.load(folder, device=device, verify=True), True
     alone = Translator(base)
     directions = _base_directions(base)
     requests = [
         Request(line, *direction) for direction in directions for line in _lines(base, direction.source, texts or {}, lines)
     ]
     options = SearchOptions(beam=beam, max_length=100, batch_tokens=batch_tokens_for(str(base.model.device)))
-    tensors, as_stored = _digest(base), _is_as_stored(base, folder)
+    tensors = _digest(base)
     before = alone.translate_requests(requests, options)
     together = Translator(base, packs)
     used = []
