@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -26,7 +27,7 @@ from graftmt.experiments.score_files import from_document, to_document
 from graftmt.experiments.set_scores import SetScores, score, score_in_hops
 from graftmt.experiments.store import FORMAT, Result, Store, kind_of
 from graftmt.experiments.workshop import Made, Workshop
-from graftmt.packs import load_pack
+from graftmt.packs import load_pack, read_pack_document
 from graftmt.translator import Translator
 
 ScoreSet = Callable[[str, Sequence[Direction]], SetScores]
@@ -102,12 +103,13 @@ class Evaluator:
         before = self._before(job, fingerprint) or {"scores": {}, "seconds": {}}
         found: dict[str, Result] = dict(before["scores"])
         name = self.addresses.known_name(job)
+        made: dict[str, SetScores] = {}
         for set_name, plain in self.addresses.sets_of(job).items():
             scores = from_document(found.get(set_name, {}), set_name, name)
             lacking = [one for one in directions_of(job, self.profile) if str(one) not in scores.directions]
             if lacking:
                 self.workshop.check_time()
-                more = score_set(set_name, lacking)
+                made[plain] = more = self._of_best(job, fingerprint, plain, lacking, made) or score_set(set_name, lacking)
                 translations = self.addresses.output / "translations"
                 more.keep(translations, name, set_name, self.profile.evaluation.keep_lines)
                 rows = Scores((*scores, *more.scores.labelled(set=set_name, job=name)))
@@ -118,6 +120,16 @@ class Evaluator:
                     **to_document(rows, self.profile.pivot, self._new(job)),
                 }
         return found, before["seconds"].get("evaluation", 0.0) + time.monotonic() - started
+
+    def _of_best(
+        self, job: Job, fingerprint: str, plain: str, directions: Sequence[Direction], made: Mapping[str, SetScores]
+    ) -> SetScores | None:
+        """Scores of the best checkpoint, made just now, for a set that asks for the last one, where that is the best."""
+        sets = self.profile.evaluation.sets
+        if sets[plain].checkpoint != "last" or read_pack_document(self.workshop.last_pack(job))["fingerprint"] != fingerprint:
+            return None
+        twins = (scored for name, scored in made.items() if sets[name] == replace(sets[plain], checkpoint="best"))
+        return next((scored for scored in twins if set(map(str, directions)) == scored.translations.keys()), None)
 
     def _scorer(self, job: Job, parts: Sequence[Made]) -> ScoreSet:
         """With one model, perhaps in two hops, or with two bilingual ones, which have one direction together."""
