@@ -266,7 +266,7 @@ def test_seeds_and_the_same_seed_again(run, results, tmp_path: Path) -> None:
 
 
 def test_codes_that_are_not_learned_are_models_of_their_own(run, results, tmp_path: Path) -> None:
-    run(tmp_path, "--tables", "25", "--rows", "24", "--languages", "uk")
+    run(tmp_path, "--tables", "25", "--rows", "24", "--languages", "uk", "proxies={uk: ru}")
     recipes = {key: result["recipe"] for key, result in results(tmp_path).items() if key != "model-4"}
     assert recipes == {
         "model-24-uk-code-none-seed1": "embed + code:none",
