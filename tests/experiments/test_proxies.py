@@ -64,6 +64,7 @@ def test_it_is_trained_before_the_packs_that_need_it_and_after_those_that_do_not
         KEY,
     ]
     assert [job.key for job in in_order([PACK], load_profile("docs"))] == ["model-4", KEY]
+    assert oracle_of(PACK, load_profile("docs", ["proxies={}"])) == jobs[2], "where a profile's own are taken away"
 
 
 def test_a_proxy_that_is_named_is_in_the_settings_as_it_always_was() -> None:
