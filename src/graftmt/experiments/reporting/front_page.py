@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from graftmt.evaluation import METRIC_NAMES
-from graftmt.evaluation.significance import LEVEL
+from graftmt.evaluation.significance import LEVEL, MARGIN
 from graftmt.experiments import definitions
 from graftmt.experiments.definitions import Row, is_ours
 from graftmt.experiments.profiles import known_profiles, load_profile
@@ -160,6 +160,7 @@ def _beyond(report: Report) -> Iterator[str]:
     files = ", ".join(f"[Table {t.number}](table-{t.number:02}.md)" for t in report.tables if known[t.number].ours)
     yield "Our recipes, whose numbers begin with 101, and some of the paper's, each against the best of the paper's packs"
     yield f"with English alone, column by column and seed by seed (paired bootstrap, p < {LEVEL:g}): {files}."
+    yield f"Undecided: no loss was seen, and one of more than {MARGIN:g} is possible. Tests are not corrected for their number."
     yield ""
     yield from (f"- {escape(line)}" for line in summary(report.standings))
 
@@ -238,16 +239,7 @@ def _figures(drawn: Sequence[Drawn]) -> Iterator[str]:
 
 def _agreement(report: Report) -> Iterator[str]:
     if report.findings:
-        metric = METRIC_NAMES[report.metric]
-        yield f"The paper's findings in our test {metric}, as comparisons of two models: the difference, and p of a paired"
-        yield "bootstrap where translations were kept (of the first seed; several tests, no correction). Which of them stand"
-        yield "for a finding, and how near is as good, is our reading of the paper. Its claims are about Greek and BLEU: the"
-        yield "last column has those that its own figures for this language and metric contradict."
-        yield ""
-        yield f"| {' | '.join(FINDING_COLUMNS)} |"
-        yield "|:---|:---|:---|:---|:---|"
-        yield from (f"| {' | '.join(map(escape, row))} |" for row in finding_rows(report.findings))
-        yield ""
+        yield from _findings(report)
     if report.agreements:
         yield "Kendall's tau between the paper's order of the rows and ours (1: the same, 0: as by chance, -1: reversed);"
         yield "next to it, of the pairs of rows that the paper sets at least a point apart, those that we order alike:"
@@ -258,15 +250,44 @@ def _agreement(report: Report) -> Iterator[str]:
         yield ""
 
 
-FINDING_COLUMNS = ("finding", "where", "holds", "does not", "not in the paper's own figures")
+def _findings(report: Report) -> Iterator[str]:
+    tests = sum(len(found.holds) + len(found.fails) + len(found.undecided) for found in report.findings)
+    yield f"The paper's findings in our test {METRIC_NAMES[report.metric]}, as comparisons of two models: the difference with"
+    yield "its 95 % interval, and the two-sided p of a paired bootstrap, over the seeds that both have."
+    yield ""
+    yield "- *holds*: the interval lies on the paper's side."
+    yield f"- *does not*: it lies on the other side, or within ±{MARGIN:g}, which is level."
+    yield "- *undecided*: it allows both."
+    yield "- *untested*: nothing says whether the difference is chance, as no translations were kept or a model was not run."
+    yield f"- Tests: {tests}. They are not corrected for their number: of as many without any difference, {LEVEL:.0%} would"
+    yield "  have an interval without 0."
+    yield ""
+    yield "Which comparisons stand for a finding, and how near is as good, is our reading of the paper. Its claims are about"
+    yield "Greek and BLEU: the last column has those that its own figures for this language and metric contradict."
+    yield ""
+    yield f"| {' | '.join(FINDING_COLUMNS)} |"
+    yield f"|{':---|' * len(FINDING_COLUMNS)}"
+    yield from (f"| {' | '.join(map(escape, row))} |" for row in finding_rows(report.findings))
+    yield ""
+    seen = {found.finding for found in report.findings}
+    missing = [finding.text for finding in definitions.findings() if finding.text not in seen]
+    if missing:
+        yield f"Untested, as their models were not run: {'; '.join(map(escape, missing))}."
+        yield ""
+
+
+FINDING_COLUMNS = ("finding", "where", "holds", "does not", "undecided", "untested", "not in the paper's own figures")
 AGREEMENT_COLUMNS = ("table", "column", "split", "metric", "rows", "tau", "clear pairs alike")
 
 
 def finding_rows(findings: Sequence[Checked]) -> list[tuple[str, ...]]:
-    lists = [(found.holds, found.fails, found.paper_otherwise) for found in findings]
+    def lists(found: Checked) -> Iterator[Sequence[object]]:
+        yield from (found.holds, found.fails, found.undecided)
+        yield [*found.untested, *(f"{text}: not run" for text in found.not_run)]
+        yield found.paper_otherwise
+
     return [
-        (found.finding, found.quantity, *("; ".join(map(str, claims)) or DASH for claims in three))
-        for found, three in zip(findings, lists, strict=True)
+        (found.finding, found.quantity, *("; ".join(map(str, claims)) or DASH for claims in lists(found))) for found in findings
     ]
 
 
