@@ -433,6 +433,20 @@ def test_a_claim_is_as_sure_as_its_interval(interval: tuple[float, float] | None
     assert Claim(text="(12) > (7)", difference=9.0, interval=interval).verdict(slack) == verdict
 
 
+def test_the_front_page_has_the_rows_that_the_paper_prints_in_chrf_alone(job, tmp_path: Path) -> None:
+    scores = {"el-en": 54.0, "el-fr": 40.0, "en-el": 57.0, "fr-el": 45.0}
+    job(5, scores)
+    job(59, scores)
+    folder = job(60, {name: chrf - 30 for name, chrf in scores.items()})
+    write_report(folder, tmp_path / "out", tables=[2, 3], figures=[])
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    for side, paper, ours in (("source", "59.4", "54.0"), ("target", "57.0", "57.0")):
+        _, _, table = page.partition(f"**el as {side} language**")
+        rows = {cells[1].strip(): cells for line in table.split("\n\n")[1].splitlines() for cells in [line.split("|")]}
+        assert {"5", "59", "60"} <= set(rows)
+        assert [cell.strip().strip("*") for cell in rows["59"][4:6]] == [paper, ours]
+
+
 def test_the_front_page_says_which_findings_are_untested(job, tmp_path: Path) -> None:
     job(7, {"el-en": 54.0})
     folder = job(12, {"el-en": 55.0})
