@@ -192,6 +192,16 @@ def test_a_re_trained_model_from_before_distances_were_noted_is_looked_at(run, r
     assert json.loads(note.read_text("utf-8"))["codes"] == codes
 
 
+@pytest.mark.slow
+def test_several_processes_wait_for_the_model_that_says_it(run, results, same_scores, tmp_path: Path) -> None:
+    run(tmp_path / "one", *ASKED)
+    outcome = run(tmp_path / "two", *ASKED, "--processes", "2")
+    assert (outcome["left"], outcome["failed"]) == ([], {})
+    one, two = (results(tmp_path / name) for name in ("one", "two"))
+    same_scores(one, two)
+    assert one[KEY]["proxy"] == two[KEY]["proxy"] and one[KEY]["name"] == two[KEY]["name"]
+
+
 def test_a_base_that_writes_no_codes_has_no_distances(graft_base, monkeypatch: pytest.MonkeyPatch) -> None:
     base = Base.load(graft_base())
     assert set(codes_of(base, ("ru", "tlh"), ("en", "fr", "xx"))) == {"ru"}
