@@ -127,13 +127,15 @@ def test_how_a_set_is_translated_and_scored_is_in_its_name(corpus: Path, tmp_pat
 
 def test_jobs_keep_their_names() -> None:
     """Results are found by them. A new option of a training belongs into `ADDED_LATER`, or all are run again."""
-    jobs = [GREEK, base_job(4), *(replace(GREEK, model=number) for number in (31, 106))]
+    proxy = replace(GREEK, model=24, plus="code:proxy")
+    jobs = [GREEK, base_job(4), *(replace(GREEK, model=number) for number in (31, 106)), proxy]
     found = {job.key: short_hash(training_settings(load_profile("docs"), job)) for job in jobs}
     assert found == {
         "model-7-el-seed1": "14ead819",
         "model-4": "5216c1d2",
         "model-31-el-seed1": "afa1ac79",
         "model-106-el-seed1": "a58600ca",
+        "model-24-el-code-proxy-seed1": "c67b3072",
     }
 
 

@@ -9,13 +9,14 @@ import pytest
 from graftmt.configuration import to_mapping
 from graftmt.experiments.definitions import (
     FOLDER,
-    PROXIES,
+    PROXY,
     Figure,
     Model,
     System,
     Table,
     figures,
     models,
+    new_languages,
     recipe_of,
     size_of,
     tables,
@@ -263,12 +264,13 @@ def test_only_tables_18_and_19_have_the_english_centric_base() -> None:
 
 def test_language_codes_of_table_25() -> None:
     components = {row.system.plus for row in tables()[25].rows}
-    assert components == {"code:none", "code:fixed:en", "code:proxy"}
-    assert recipe_of(models()[24], None, "el") == "embed"
-    assert recipe_of(models()[30], "code:none", "uk") == "embed + dec-last-layer + code:none"
-    for language, proxy in PROXIES.items():
-        assert recipe_of(models()[24], "code:proxy", language) == f"embed + code:proxy:{proxy}"
-    assert {language for column in tables()[25].columns for language in column.languages} == set(PROXIES)
+    assert components == {"code:none", "code:fixed:en", PROXY}
+    assert recipe_of(models()[24], None) == "embed"
+    assert recipe_of(models()[30], "code:none") == "embed + dec-last-layer + code:none"
+    assert recipe_of(models()[24], PROXY, "bg") == "embed + code:proxy:bg"
+    assert recipe_of(models()[24], PROXY) == "embed + code:proxy:nearest", "to be found"
+    assert {language for column in tables()[25].columns for language in column.languages} == new_languages("TED")
+    assert new_languages("ParaCrawl") == {"ar", "ru", "zh"}
 
 
 @each_figure
@@ -282,7 +284,7 @@ def test_curves_name_models_that_the_direction_suits(figure: Figure) -> None:
             model = models()[curve.model]
             assert model.corpus == figure.corpus
             assert model.side is None or curve.languages == ((source,) if model.side == "source" else (target,))
-            assert curve.plus is None or recipe_of(model, curve.plus, "el")
+            assert curve.plus is None or recipe_of(model, curve.plus)
 
 
 def test_figures_3_and_4_have_the_models_of_their_captions() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ PLACES = Places(run=Path("run"), corpus=Path("corpus"), base=Path("base"))
 
 
 def test_those_that_are_promised_are_there() -> None:
-    assert known_profiles() == ["demo", "docs", "docs-quick", "paracrawl", "ted"]
+    assert known_profiles() == ["demo", "docs", "docs-post-norm", "docs-quick", "paracrawl", "ted"]
 
 
 def test_null_takes_an_entry_out_as_an_override_as_in_a_file(tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ def test_null_takes_an_entry_out_as_an_override_as_in_a_file(tmp_path: Path) -> 
         load_profile("docs", [f"evaluation.sets.{name}=null" for name in sets])
 
 
-@pytest.mark.parametrize("name", ["demo", "docs", "docs-quick", "paracrawl", "ted"])
+@pytest.mark.parametrize("name", known_profiles())
 def test_every_table_and_figure_of_its_part_of_the_paper_can_be_planned(name: str) -> None:
     profile = load_profile(name)
     assert profile.name == name
@@ -81,6 +82,28 @@ def test_a_profile_that_extends_another_says_only_what_differs() -> None:
     assert (quick.packs.source.steps, quick.packs.source.learning_rate) == (700, 0.002)
     assert {*docs.evaluation.sets} == {"test", "valid", "test-last"} and {*quick.evaluation.sets} == {"test"}
     assert quick.changes["20"] and "20" not in docs.changes
+
+
+def test_the_post_norm_profile_differs_from_docs_by_its_base_alone() -> None:
+    docs, post = to_mapping(load_profile("docs")), to_mapping(load_profile("docs-post-norm"))
+    assert {key for key in docs if docs[key] != post[key]} == {"name", "title", "base", "expected"}
+    assert {key for key in docs["base"] if docs["base"][key] != post["base"][key]} == {"model", "stages", "validations"}
+    assert {key for key in docs["base"]["model"] if docs["base"]["model"][key] != post["base"]["model"][key]} == {"norm"}
+    ted = load_profile("ted").base.stages[0]
+    names = ("learning_rate", "warmup", "schedule", "cooldown", "label_smoothing", "temperature")
+    for stage, steps in zip(load_profile("docs-post-norm").base.stages, (8_000, 10_000), strict=True):
+        assert stage.steps == steps
+        assert [getattr(stage, name) for name in names] == [getattr(ted, name) for name in names]
+
+
+def test_the_command_in_the_post_norm_profile_runs_the_rows_that_it_is_for(graftmt, graft_corpus: Path, tmp_path: Path) -> None:
+    text = (ROOT / "src/graftmt/experiments/profiles/docs-post-norm.yaml").read_text("utf-8")
+    (command,) = (line.removeprefix("#   graftmt ").split() for line in text.splitlines() if "graftmt experiment run" in line)
+    command[command.index("--corpus") + 1] = str(graft_corpus)
+    shown = graftmt(*command, "-o", str(tmp_path), "--dry-run", "--json")
+    assert shown.code == 0, shown.stderr
+    rows = ("model-7", "model-14", "model-12", "model-20", "model-106")
+    assert [job["job"] for job in json.loads(shown.stdout)["jobs"]] == ["model-4", *(f"{row}-el-seed1" for row in rows)]
 
 
 def test_a_profile_of_ones_own_can_extend_one_and_no_stranger(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from graftmt.experiments import definitions
 from graftmt.experiments.definitions import System
 from graftmt.experiments.jobs import Job
 from graftmt.experiments.reporting import write_report
-from graftmt.experiments.reporting.agreement import kendall, paper_agrees
+from graftmt.experiments.reporting.agreement import Claim, kendall, paper_agrees
 from graftmt.experiments.reporting.cells import Quantity, Results, paper_figures
 from graftmt.experiments.reporting.content import make_report, trade_offs
 from graftmt.experiments.reporting.latex import escape, latex_table
@@ -387,10 +387,11 @@ def test_our_order_is_compared_with_the_paper_s(job) -> None:
     assert taus["EL→EN", "chrf"] == (4, 1.0)
     assert taus["EL→/EN", "chrf"][1] == -1.0
     verdicts = {checked.finding[:12]: checked for checked in report.findings}
-    assert [claim.text for claim in verdicts["adapters or "].holds] == ["(11) > (7)", "(12) > (7)"]
+    assert [claim.text for claim in verdicts["adapters or "].untested] == ["(11) > (7)", "(12) > (7)"]
     assert verdicts["adapters or "].not_run == ("(13) > (7)", "(14) > (7)")
-    assert [claim.text for claim in verdicts["… and cost i"].fails] == ["(7) > (10)", "(7) > (11)", "(7) > (12)"]
-    assert all(claim.difference < 0 and claim.p is None for claim in verdicts["… and cost i"].fails)  # nothing to test on
+    assert [claim.text for claim in verdicts["… and cost i"].untested] == ["(7) > (10)", "(7) > (11)", "(7) > (12)"]
+    assert all(claim.difference < 0 and claim.p is None for claim in verdicts["… and cost i"].untested)
+    assert not [one for one in report.findings if one.holds or one.fails or one.undecided], "there is nothing to test on"
 
 
 def test_the_paper_s_own_figures_bear_its_findings_out_in_bleu_for_greek() -> None:
@@ -406,10 +407,58 @@ def test_where_the_paper_s_chrf_contradicts_its_finding_that_is_said(job) -> Non
     job(1, {"el-en": 55.0}, languages=["el", "en"], base=None)
     folder = job(7, {"el-en": 54.0})
     (found,) = make_report(select_results(folder).results, tables=[2]).findings
-    assert [str(claim) for claim in found.fails] == ["(7) > (1): -1.0"]
+    assert [str(claim) for claim in found.untested] == ["(7) > (1): -1.0"]
     assert found.paper_otherwise == ("(7) > (1)",), "58.1 and 58.3 in Table 10"
     (found,) = make_report(select_results(folder).results, tables=[2], metric="bleu").findings
-    assert ([str(claim) for claim in found.fails], found.paper_otherwise) == (["(7) > (1): -1.0"], ())
+    assert ([str(claim) for claim in found.untested], found.paper_otherwise) == (["(7) > (1): -1.0"], ())
+
+
+@pytest.mark.parametrize(
+    ("interval", "slack", "verdict"),
+    [
+        (None, 0.0, "untested"),
+        ((0.1, 9.0), 0.0, "holds"),
+        ((0.1, 0.3), 0.0, "holds"),
+        ((-9.0, -0.1), 0.0, "fails"),
+        ((-0.5, 0.5), 0.0, "fails"),
+        ((-0.6, 0.4), 0.0, "undecided"),
+        ((-0.1, 2.0), 0.0, "undecided"),
+        ((-0.4, 2.0), 0.5, "holds"),
+        ((-0.7, 0.2), 0.5, "undecided"),
+        ((-2.0, -0.6), 0.5, "fails"),
+        ((-0.9, -0.6), 1.0, "holds"),
+    ],
+)
+def test_a_claim_is_as_sure_as_its_interval(interval: tuple[float, float] | None, slack: float, verdict: str) -> None:
+    assert Claim(text="(12) > (7)", difference=9.0, interval=interval).verdict(slack) == verdict
+
+
+def test_the_front_page_has_the_rows_that_the_paper_prints_in_chrf_alone(job, tmp_path: Path) -> None:
+    scores = {"el-en": 54.0, "el-fr": 40.0, "en-el": 57.0, "fr-el": 45.0}
+    job(5, scores)
+    job(59, scores)
+    folder = job(60, {name: chrf - 30 for name, chrf in scores.items()})
+    write_report(folder, tmp_path / "out", tables=[2, 3], figures=[])
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    for side, paper, ours in (("source", "59.4", "54.0"), ("target", "57.0", "57.0")):
+        _, _, table = page.partition(f"**el as {side} language**")
+        rows = {cells[1].strip(): cells for line in table.split("\n\n")[1].splitlines() for cells in [line.split("|")]}
+        assert {"5", "59", "60"} <= set(rows)
+        assert [cell.strip().strip("*") for cell in rows["59"][4:6]] == [paper, ours]
+
+
+def test_the_front_page_says_which_findings_are_untested(job, tmp_path: Path) -> None:
+    job(7, {"el-en": 54.0})
+    folder = job(12, {"el-en": 55.0})
+    write_report(folder, tmp_path / "out", tables=[2], figures=[])
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    (row,) = (line for line in page.splitlines() if line.startswith("| adapters or the first layer help"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[2:5] == ["–", "–", "–"], "neither agrees, nor not"
+    assert cells[5].startswith("(12) > (7): +1.0; ") and "(14) > (7): not run" in cells[5]
+    (rest,) = (line for line in page.splitlines() if line.startswith("Untested, as their models were not run"))
+    assert "random embeddings end as good" in rest and "adapters or the first layer" not in rest
+    assert "- Tests: 0. They are not corrected for their number" in page
 
 
 def test_results_json_is_flat_and_has_every_direction_and_average(job, tmp_path: Path) -> None:
@@ -561,7 +610,7 @@ def test_the_first_page_compares_only_what_can_be_compared(job, tmp_path: Path) 
     ours, paper = trade_offs(report, "TED")
     assert set(ours[0].points) == {"7", "8"}
     assert paper[0].points["7"] == pytest.approx((58.1, 41.7))
-    assert not [claim for found in report.findings for claim in (*found.holds, *found.fails) if "(14)" in claim.text]
+    assert not [claim for found in report.findings for claim in found.untested if "(14)" in claim.text]
 
 
 def test_few_points_are_named_in_words() -> None:

@@ -266,7 +266,7 @@ def test_seeds_and_the_same_seed_again(run, results, tmp_path: Path) -> None:
 
 
 def test_codes_that_are_not_learned_are_models_of_their_own(run, results, tmp_path: Path) -> None:
-    run(tmp_path, "--tables", "25", "--rows", "24", "--languages", "uk")
+    run(tmp_path, "--tables", "25", "--rows", "24", "--languages", "uk", "proxies={uk: ru}")
     recipes = {key: result["recipe"] for key, result in results(tmp_path).items() if key != "model-4"}
     assert recipes == {
         "model-24-uk-code-none-seed1": "embed + code:none",
@@ -340,6 +340,42 @@ def test_the_ted_experiments_on_a_release(graftmt, quick: list[str], ted_release
         shutil.rmtree(output / folder)
     again = json.loads(graftmt(*command).stdout)
     assert (again["done"], again["left"]) == ([], [])
+
+
+@pytest.mark.slow
+def test_the_post_norm_experiments_in_small(graftmt, quick: list[str], graft_corpus: Path, results, tmp_path: Path) -> None:
+    sizes = {"size": "tiny", "model_dim": 16, "ffn_dim": 24, "heads": 2, "encoder_layers": 3, "decoder_layers": 3}
+    stages = {"steps": 4, "batch_tokens": 400}  # norm, learning rate, warm-up and schedule stay those of the profile
+    changes = [
+        *(one for one in quick if not one.startswith(("base.model", "base.stages", "changes"))),
+        *(f"base.model.{name}={value}" for name, value in sizes.items()),
+        *(f"base.stages.{number}.{name}={value}" for number in (0, 1) for name, value in stages.items()),
+        *(f"{kind}.compile=false" for kind in ("base", "packs")),
+        *("initial=[en, fr, ru]", "new=[el, uk]", "others=[fr, ru]", "packs.watch=[fr]", "proxies={}"),
+        *("packs.base_dtype=fp32", "base.store_dtype=fp32"),
+        "base.validation.directions=[fr-en]",
+        *(
+            f"evaluation.sets.{name}.{lines}=3"
+            for name in ("test", "valid", "test-last")
+            for lines in ("lines", "between_lines")
+        ),
+    ]
+    asked = ("--tables", "2,101", "--languages", "el", "--rows", "7,14,12,20,106")
+    command = ("experiment", "run", "docs-post-norm", "--corpus", str(graft_corpus), "-o", str(tmp_path), "--json", "--quiet")
+    result = graftmt(*command, *asked, *changes)
+    assert result.code == 0, result.stderr
+    assert (json.loads(result.stdout)["left"], json.loads(result.stdout)["failed"]) == ([], {})
+    found = results(tmp_path)
+    assert set(found) == {"model-4", *(f"model-{number}-el-seed1" for number in (7, 14, 12, 20, 106))}
+    base = found["model-4"]
+    assert base["settings"]["model"]["norm"] == "post"
+    assert Base.load(tmp_path / "bases" / base["name"]).model.config.norm == "post"
+    wanted = {"steps": 4, "learning_rate": 0.0005, "warmup": 4000, "schedule": "inverse-sqrt", "packed": True}
+    assert all(stage | wanted == stage for stage in base["settings"]["stages"])
+    for key in set(found) - {"model-4"}:
+        assert found[key]["base"]["fingerprint"] == base["fingerprint"]
+        assert found[key]["verified"] == {"base_unchanged": True, "base_scores_identical": True}
+        assert set(found[key]["scores"]) == {"test", "valid", "test-last"}
 
 
 def test_a_base_is_trained_as_its_settings_say_by_itself_or_on_the_way_to_another(

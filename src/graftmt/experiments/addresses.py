@@ -24,9 +24,10 @@ from typing import Any
 
 from graftmt.base import read_base_document
 from graftmt.data.corpus import find_files
-from graftmt.experiments.definitions import chain_of, run_owner
+from graftmt.experiments.definitions import PROXY, chain_of, run_owner
 from graftmt.experiments.job_settings import augmentation_of, set_settings, training_settings
-from graftmt.experiments.jobs import Job, base_job, described, initial_of, needs, trained, trains
+from graftmt.experiments.jobs import Job, Proxy, base_job, described, initial_of, needs, oracle_of, trained, trains
+from graftmt.experiments.made import MADE, noted_codes
 from graftmt.experiments.profiles import Profile
 from graftmt.files import read_json
 from graftmt.reading import open_regular
@@ -49,7 +50,7 @@ class Addresses:
     # Names
 
     def name(self, job: Job) -> str | None:
-        """None as long as the base that it stands on is neither here nor known from a result."""
+        """None as long as the base that it stands on is neither here nor known from a result, or its proxy is not known."""
         if job not in self._names:
             facts = self.facts(job)
             if facts is None:
@@ -70,7 +71,11 @@ class Addresses:
             return None if None in parts else {"parts": parts}
         if (given := self._given(job)) is not None:
             return {"fingerprint": read_base_document(given)["fingerprint"]}
-        facts: dict[str, Any] = {"training": training_settings(self.profile, job), "text": self.text(job)}
+        proxy = self.proxy(job)
+        if job.plus == PROXY and proxy is None:
+            return None
+        settings = training_settings(self.profile, job, None if proxy is None else proxy.language)
+        facts: dict[str, Any] = {"training": settings, "text": self.text(job)}
         numbers = {"base": initial_of(job)} if trains(job) not in ("base", "bilingual") else {}
         spec = augmentation_of(job) if trains(job) == "pack" else None
         if spec is not None and spec.back_translated and self.profile.augmentation.teacher is not None:
@@ -85,6 +90,23 @@ class Addresses:
     def parts(self, job: Job) -> list[str | None]:
         """The names of what a job combines."""
         return [self.name(needed) for needed in needs(job, self.profile)]
+
+    def proxy(self, job: Job) -> Proxy | None:
+        """What `code:proxy` is for a job: the profile's own, or by the re-trained model, once that is made.
+
+        A pack is named by the language alone: as long as that is the same, it is the same pack.
+        """
+        if job.plus != PROXY:
+            return None
+        language, oracle = job.languages[0], oracle_of(job, self.profile)
+        if language in self.profile.proxies:
+            return Proxy(language=self.profile.proxies[language])
+        name = None if oracle is None else self.name(oracle)
+        if name is None:
+            return None
+        codes = noted_codes(self.output / "runs" / name / MADE) or noted_codes(self.result(name)) or {}
+        found = codes.get(language)
+        return Proxy(language=min(found, key=found.__getitem__), by=name, distances=found) if found else None
 
     def is_given(self, job: Job) -> bool:
         return self._given(job) is not None

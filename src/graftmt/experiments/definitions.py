@@ -22,8 +22,8 @@ FOLDER = Path(__file__).parent
 FIRST_OF_OURS = 101
 """The paper's models and tables have smaller numbers."""
 
-PROXIES = {"el": "bg", "uk": "ru", "sv": "de", "id": "vi"}
-"""The initial language whose code is nearest to the one that (6) learned for a new language: what `code:proxy` stands for."""
+PROXY = "code:proxy"
+"""What Table 25 adds to a recipe: the base's code that is nearest to the new language's own, in a model re-trained with it."""
 
 Corpus = Literal["TED", "ParaCrawl"]
 Trains = Literal["none", "bilingual", "base", "retrain", "substitute", "pack"]
@@ -266,8 +266,13 @@ def size_of(model: Model) -> str:
     return model.size
 
 
-def recipe_of(model: Model, plus: str | None, language: str) -> str:
-    """The recipe of a model's pack for a language, with one component more: `code:proxy` is that language's proxy."""
+def new_languages(corpus: Corpus) -> frozenset[str]:
+    """Those that the paper adds in its experiments on this corpus."""
+    return frozenset(language for model in models().values() if model.corpus == corpus for language in model.languages)
+
+
+def recipe_of(model: Model, plus: str | None, proxy: str | None = None) -> str:
+    """The recipe of a model's pack, with one component more; `proxy`: whose code `code:proxy` is. Default: to be found."""
     assert model.recipe is not None, f"({model.id}) is no pack"
-    more = f"{plus}:{PROXIES[language]}" if plus == "code:proxy" else plus
+    more = f"{plus}:{proxy or 'nearest'}" if plus == PROXY else plus
     return str(Recipe.parse(model.recipe if more is None else f"{model.recipe} + {more}"))

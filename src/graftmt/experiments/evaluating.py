@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -23,10 +23,11 @@ from graftmt.data import Direction
 from graftmt.evaluation import Scores
 from graftmt.experiments.job_settings import data_words, set_settings, training_settings
 from graftmt.experiments.jobs import Job, base_job, directions_of, hops, initial_of, needs, trained, trains
+from graftmt.experiments.made import Made
 from graftmt.experiments.score_files import from_document, to_document
 from graftmt.experiments.set_scores import SetScores, score, score_in_hops
 from graftmt.experiments.store import FORMAT, Result, Store, kind_of
-from graftmt.experiments.workshop import Made, Workshop
+from graftmt.experiments.workshop import Workshop
 from graftmt.packs import load_pack, read_pack_document
 from graftmt.translator import Translator
 
@@ -65,6 +66,7 @@ class Evaluator:
         if not combined:
             (made,) = parts
             facts |= {"steps": made.steps, "curve": made.curve, "verified": made.verified, "seconds": {**made.seconds, **spent}}
+            facts |= {} if made.codes is None else {"codes": made.codes}
         return self._store(job, facts, scored)
 
     def record_failure(self, job: Job, message: str) -> None:
@@ -192,6 +194,8 @@ class Evaluator:
     def _about(self, job: Job) -> Result:
         """Which job it is, and how its model is made; of one that is given or combined, nothing is known here."""
         is_trained = job.kind not in ("composition", "pivot") and not self.addresses.is_given(job)
+        proxy = self.addresses.proxy(job)
+        settings = training_settings(self.profile, job, None if proxy is None else proxy.language) if is_trained else None
         return {
             "format": FORMAT,
             "job": job.key,
@@ -212,8 +216,9 @@ class Evaluator:
             "steps": None,
             "machine": self._machine,
             "versions": self._versions,
-            "settings": training_settings(self.profile, job) if is_trained else None,
+            "settings": settings,
             "text": self.addresses.text(job) if is_trained else {},
+            **({} if proxy is None else {"proxy": asdict(proxy)}),
         }
 
     def _base_facts(self, job: Job, fingerprint: str, scored: Mapping[str, Result]) -> Result | None:

@@ -38,6 +38,8 @@ class Places:
     """Of a pack. Default: the pivot."""
     subwords: Path | None = None
     """A vocabulary that several packs share."""
+    proxy: str | None = None
+    """Whose code `code:proxy` is, where the profile does not say."""
 
 
 def augmentation_of(job: Job) -> Spec | None:
@@ -145,7 +147,7 @@ def pack_config(profile: Profile, job: Job, places: Places) -> PackConfig:
         directions=section.validation.directions or (trained_direction,),
         watch=section.validation.watch if section.validation.watch is not None else tuple(watched),
     )
-    recipe = recipe_of(model, job.plus, new)
+    recipe = recipe_of(model, job.plus, profile.proxies.get(new, places.proxy))
     partners = places.partners or (profile.pivot,)
     # Directions with a few lines count as others do, but for parts that are to be for trained directions only.
     scoped = model.data.lines_per_language is not None and Recipe.parse(recipe).scoped
@@ -249,9 +251,9 @@ def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def training_settings(profile: Profile, job: Job) -> dict[str, Any]:
-    """What the training of a job's model depends on, besides text and base."""
-    nowhere = Places(run=Path("run"), corpus=Path("corpus"), base=Path("base"))
+def training_settings(profile: Profile, job: Job, proxy: str | None = None) -> dict[str, Any]:
+    """What the training of a job's model depends on, besides text and base. `proxy`: as that of `Places`."""
+    nowhere = Places(run=Path("run"), corpus=Path("corpus"), base=Path("base"), proxy=proxy)
     kind = trains(job)
     assert job.model is not None
     if kind == "base":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from graftmt.data import Direction
-from graftmt.experiments.definitions import Model, Trains, models
+from graftmt.experiments.definitions import PROXY, Model, Trains, models
 from graftmt.experiments.profiles import Profile
 
 Kind = Literal["model", "composition", "pivot", "size"]
@@ -50,6 +50,21 @@ class Job:
         return "-".join(words)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Proxy:
+    """The language whose code a pack takes for `code:proxy`."""
+
+    language: str
+    by: str | None = None
+    """The name of the re-trained model in which its code is the nearest; None where the profile names the language."""
+    distances: Mapping[str, float] = field(default_factory=dict)
+    """Of all candidates."""
+
+    def __str__(self) -> str:
+        near = [f"{language} {far:.2f}" for language, far in sorted(self.distances.items(), key=lambda one: one[1])[:3]]
+        return f"{self.language}, " + (f"the nearest code in {self.by} ({', '.join(near)})" if near else "named by the profile")
+
+
 def trained(job: Job) -> Model:
     """The model that is trained for a job: the one that `(44) + pivot` or `(59) @100k steps` is about, otherwise its own."""
     assert job.model is not None
@@ -89,7 +104,7 @@ def initial_of(job: Job) -> int | None:
 
 
 def needs(job: Job, profile: Profile) -> list[Job]:
-    """The jobs whose models must be there: its base, the teacher of its text, the packs or models that it combines."""
+    """The jobs whose models must be there: its base, its text's teacher, its proxy's oracle, the models that it combines."""
     if job.kind == "composition" or (job.kind == "pivot" and job.model is None):
         source, target = job.languages
         return [
@@ -111,7 +126,34 @@ def needs(job: Job, profile: Profile) -> list[Job]:
     teacher = profile.augmentation.teacher
     if trained(job).data.back_translated and teacher is not None and teacher != start:
         found.append(base_job(teacher))
+    if (oracle := oracle_of(job, profile)) is not None:
+        found.append(oracle)
     return found
+
+
+def oracle_of(job: Job, profile: Profile) -> Job | None:
+    """The re-trained model that says which code `code:proxy` is: of those on the job's base, the one with most new languages.
+
+    None where the profile names the proxy itself, and where no model of the paper is re-trained so.
+    """
+    if job.plus != PROXY or job.languages[0] in profile.proxies:
+        return None
+    found = [model for model in models().values() if model.trains == "retrain" and model.initial == initial_of(job)]
+    knowing = [model for model in found if job.languages[0] in _together(model, profile)]
+    if not knowing:
+        return None
+    chosen = max(knowing, key=lambda model: len(model.languages))
+    return Job(kind="model", model=chosen.id, languages=_together(chosen, profile), seed=profile.seed)
+
+
+def no_oracle(job: Job) -> str:
+    """Why the nearest code cannot be computed."""
+    return f"no model that starts from ({initial_of(job)}) is re-trained with {job.languages[0]}, so no code is known"
+
+
+def name_proxy(job: Job) -> str:
+    """What to do where the nearest code cannot be computed."""
+    return f"Name the initial language whose code it takes in the profile, proxies: {{{job.languages[0]}: LANGUAGE}}."
 
 
 def hops(direction: Direction, pivot: str) -> list[Direction]:
@@ -158,17 +200,21 @@ def directions_of(job: Job, profile: Profile) -> list[Direction]:
 
 
 def in_order(wanted: Sequence[Job], profile: Profile) -> tuple[Job, ...]:
-    """Bases, then packs base by base, what they are combined to, then what is costly; and all that these need."""
-    found: dict[Job, None] = {}
+    """Bases, then packs base by base, what they are combined to, then what is costly; and all that these need.
 
-    def add(job: Job) -> None:
-        for needed in needs(job, profile):
-            add(needed)
-        found.setdefault(job)
+    A pack that needs a re-trained model comes after it, with the last.
+    """
+    found: dict[Job, int] = {}
+
+    def add(job: Job) -> int:
+        if job not in found:
+            needed = [add(one) for one in needs(job, profile)]
+            found[job] = max(_rank(job), *needed) if needed else _rank(job)
+        return found[job]
 
     for job in wanted:
         add(job)
-    return tuple(sorted(found, key=lambda job: (_rank(job), initial_of(job) or 0)))
+    return tuple(sorted(found, key=lambda job: (found[job], initial_of(job) or 0)))
 
 
 def _rank(job: Job) -> int:

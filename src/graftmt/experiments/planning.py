@@ -10,8 +10,8 @@ from typing import Any
 
 from graftmt.data import Direction
 from graftmt.errors import ConfigError, LanguageError, nearest
-from graftmt.experiments.definitions import Curve, Panel, Row, Table, figures, models, tables
-from graftmt.experiments.jobs import Job, Kind, in_order, trained, trains
+from graftmt.experiments.definitions import PROXY, Curve, Panel, Row, Table, figures, models, tables
+from graftmt.experiments.jobs import Job, Kind, in_order, name_proxy, no_oracle, oracle_of, trained, trains
 from graftmt.experiments.profiles import Profile
 
 
@@ -234,6 +234,8 @@ def _jobs_of_curve(profile: Profile, request: Request, panel: Panel, curve: Curv
 
 def _check_available(jobs: Sequence[Job], profile: Profile, request: Request) -> None:
     """Whether the profile can train all that the jobs need."""
+    for job in jobs:
+        _check_proxy(job, profile)
     for job in in_order(jobs, profile):
         model = None if job.model is None else trained(job)
         if model is None:
@@ -243,3 +245,14 @@ def _check_available(jobs: Sequence[Job], profile: Profile, request: Request) ->
             raise Unavailable(reason)
         if not model.data.filtered and profile.corpus.unfiltered is None:
             raise Unavailable("needs text without language ID (corpus.unfiltered)")
+
+
+def _check_proxy(job: Job, profile: Profile) -> None:
+    """Whether it can be known which language's code `code:proxy` is."""
+    if job.plus != PROXY or job.languages[0] in profile.proxies:
+        return
+    oracle = oracle_of(job, profile)
+    if oracle is None:
+        raise Unavailable(f"{no_oracle(job)}. {name_proxy(job)}")
+    if (reason := profile.left_out.get(str(oracle.model))) is not None:
+        raise Unavailable(f"the nearest code is that of ({oracle.model}), which is left out: {reason}. {name_proxy(job)}")

@@ -198,6 +198,9 @@ class Profile:
     substitute: RetrainSection
     packs: PackSection
     augmentation: AugmentationSection = field(default_factory=AugmentationSection)
+    proxies: dict[str, str] = field(default_factory=dict)
+    """New language → the initial one whose code `code:proxy` is for it (Table 25). Default: the nearest one, computed from a
+    model that is re-trained with the language."""
     sizes: tuple[int, ...] | None = None
     """Of training corpora, for figures by size, instead of those that the figures name."""
     size_steps: dict[str, int] = field(default_factory=dict)
@@ -257,6 +260,12 @@ class Profile:
             if pairs and (set(pairs) != set(self.new) or min(pairs.values()) < 1):
                 raise ConfigError(
                     f"packs.{name} has {', '.join(pairs)}; expected a number of line pairs for each of {', '.join(self.new)}."
+                )
+        for language, proxy in self.proxies.items():
+            if language not in self.new or proxy not in self.initial:
+                raise ConfigError(
+                    f"proxies has {language}: {proxy}; expected a new language ({', '.join(self.new)}) and the initial one "
+                    f"whose code it takes ({', '.join(self.initial)})."
                 )
         for number in (*self.changes, *self.left_out):
             if not number.isdecimal() or int(number) not in models():

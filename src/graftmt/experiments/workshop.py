@@ -9,18 +9,18 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from graftmt.base import read_base_document
-from graftmt.configuration import from_mapping
+from graftmt.base import Base, read_base_document
 from graftmt.data import Corpus
 from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, DataError
 from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.base_stages import curve_of, store_stage
+from graftmt.experiments.definitions import PROXY
 from graftmt.experiments.job_locks import JobLocks
 from graftmt.experiments.job_settings import (
     Places,
@@ -30,10 +30,11 @@ from graftmt.experiments.job_settings import (
     pack_config,
     retrain_mapping,
 )
-from graftmt.experiments.jobs import Job, base_job, described, initial_of, trained, trains
+from graftmt.experiments.jobs import Job, base_job, described, initial_of, name_proxy, no_oracle, oracle_of, trained, trains
+from graftmt.experiments.made import MADE, Made, codes_of, made_facts
 from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
 from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
-from graftmt.files import read_json, write_json
+from graftmt.files import write_json
 from graftmt.packs import load_pack, read_pack_document
 from graftmt.training import Stopped, retrain_base, train_base, train_pack
 from graftmt.training.checkpoints import Checkpoints, way_out
@@ -41,30 +42,8 @@ from graftmt.training.retrain_request import retrain_config
 from graftmt.training.run_configuration import RunConfig
 from graftmt.training.stages import set_up_torch
 
-MADE = "made.json"
-"""In a run whose model is finished: what its result says of that."""
 LAST = "pack-last"
 """In a pack's run: the pack with the weights of the last checkpoint."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What the result of a model says of how it was made."""
-
-    parameters: int | None = None
-    steps: int | None = None
-    recipe: str | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-    curve: list[dict[str, Any]]
-    verified: dict[str, bool] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Made(Facts):
-    """A model that was trained or found."""
-
-    folder: Path
-    fingerprint: str
 
 
 class Workshop:
@@ -162,7 +141,13 @@ class Workshop:
             self.release()  # it loads the base itself, and needs the room
             return retrain_base(config, **self._how).folder
 
-        return self._whole(job, config, train)
+        made = self._whole(job, config, train)
+        if made.codes is None:
+            codes = codes_of(Base.load(made.folder), job.languages, self.profile.initial)
+            note = self.addresses.run(job) / MADE
+            write_json(note, {**made_facts(note), "codes": codes})
+            made = replace(made, codes=codes)
+        return made
 
     def _whole(self, job: Job, config: RunConfig, train: Callable[[], Path]) -> Made:
         """A model with all its weights."""
@@ -180,9 +165,21 @@ class Workshop:
 
     def _pack(self, job: Job) -> Made:
         start = self.base_of(job)
+        self._find_proxy(job)
         facts = self._once(job, lambda: self._train_pack(job, start))
         folder = self.addresses.run(job) / "pack"
         return Made(folder=folder, fingerprint=read_pack_document(folder)["fingerprint"], **facts)
+
+    def _find_proxy(self, job: Job) -> None:
+        """A pack with `code:proxy` has no name before it is known which language's code that is."""
+        if job.plus != PROXY or self.addresses.proxy(job) is not None:
+            return
+        oracle = oracle_of(job, self.profile)
+        if oracle is not None:
+            self.model(oracle)
+        if self.addresses.proxy(job) is None:
+            why = no_oracle(job) if oracle is None else f"{oracle.key} writes no language codes that could be compared"
+            raise ConfigError(f"{job.key}: {why}. {name_proxy(job)}")
 
     def last_pack(self, job: Job) -> Path:
         """The pack with the weights that its training ended with, which is stored if a test set asks for it."""
@@ -210,7 +207,10 @@ class Workshop:
         run, resident = self.addresses.run(job), self.reside(start.folder)
         material = self._material(job, resident)
         subwords = self._subwords(job) if job.lines is None else None
-        places = Places(run, self.corpus, partners=material.partners, subwords=subwords)
+        proxy = self.addresses.proxy(job)
+        places = Places(
+            run, self.corpus, partners=material.partners, subwords=subwords, proxy=None if proxy is None else proxy.language
+        )
         before = self._look(resident)
         config = pack_config(self.profile, job, places)
         pack = train_pack(config, resident.trainer, material.train, self.valid_corpus(), **self._how)
@@ -327,19 +327,6 @@ def store_last(run: Path) -> None:
     if (run / LAST).exists():
         shutil.rmtree(run / LAST)  # of a try that a kill ended before it was noted
     pack.save(run / LAST, dtype=read_pack_document(run / "pack")["dtype"])
-
-
-def made_facts(note: Path) -> dict[str, Any]:
-    """What is noted of a model that is finished."""
-    found = read_json(note, "the note of a model")
-    try:
-        from_mapping(Facts, found)
-    except ConfigError as error:
-        raise DataError(
-            f"{note} is damaged ({str(error).rstrip('.')}). Restore it from a copy, or delete its folder to have the model "
-            "made again."
-        ) from None
-    return found
 
 
 def starting_over(run: Path) -> str:

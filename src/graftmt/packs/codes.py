@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -27,22 +28,27 @@ def nearest_code(language: str, model: Path, base: Base) -> str:
         if pack.base != base.fingerprint:
             raise ConfigError(f"the pack {model} is of another base, whose codes cannot be compared with this one's.")
         wanted = pack.parameters[pack.recipe.code.own_codes][pack.languages.index(language)].detach()
-        return _closest(wanted, base, base.target_languages)
+        return next(iter(_distances(wanted, base, base.target_languages)))
     other = Base.load(model)
     if language not in other.target_languages:
         raise ConfigError(f"the base {model} does not know {language!r}; it knows {', '.join(other.target_languages)}.")
     shared = [name for name in base.target_languages if name in other.target_languages]
     if not shared:
         raise ConfigError(f"the base {model} has none of this base's languages, {', '.join(base.target_languages)}.")
-    return _closest(_codes(other, [language])[0], other, shared)
+    return next(iter(code_distances(language, other, shared)))
 
 
-def _closest(wanted: Tensor, base: Base, languages: list[str] | tuple[str, ...]) -> str:
-    distances = torch.linalg.vector_norm(_codes(base, languages) - wanted, dim=1)
-    return languages[int(distances.argmin())]
+def code_distances(language: str, base: Base, among: Sequence[str]) -> dict[str, float]:
+    """Other languages of a base → how far their codes are from that of `language`, the nearest first."""
+    return _distances(_codes(base, [language])[0], base, among)
 
 
-def _codes(base: Base, languages: list[str] | tuple[str, ...]) -> Tensor:
+def _distances(wanted: Tensor, base: Base, languages: Sequence[str]) -> dict[str, float]:
+    found = torch.linalg.vector_norm(_codes(base, languages) - wanted, dim=1).tolist()
+    return dict(sorted(zip(languages, found, strict=True), key=lambda one: one[1]))
+
+
+def _codes(base: Base, languages: Sequence[str]) -> Tensor:
     """(languages, D): the rows that are written for a target language."""
     matrix = base.tokenizer.layout.code_matrix("target")
     if matrix is None:

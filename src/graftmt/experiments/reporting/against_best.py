@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from graftmt.errors import DataError
 from graftmt.evaluation import Difference
+from graftmt.evaluation.significance import MARGIN
 from graftmt.experiments.definitions import Model, System, Table
 from graftmt.experiments.reporting.cells import SIDES, Cell, Quantity, Results, usual_directions
 from graftmt.experiments.reporting.kept_translations import Kept, NotKept
@@ -65,6 +66,8 @@ class Standing:
     seeds: tuple[int, ...]
     losses: tuple[str, ...]
     """Columns in which some seed is significantly worse."""
+    undecided: tuple[str, ...]
+    """Columns in which some seed may lose more than counts as level: there is no loss that was seen, and none excluded."""
     not_tested: tuple[str, ...]
 
     @property
@@ -169,6 +172,10 @@ def _verdict(found: Difference) -> Verdict:
     return "level" if found.level else "undecided"
 
 
+def _may_lose(one: Tested) -> bool:
+    return one.verdict == "undecided" and one.interval is not None and one.interval[0] < -MARGIN
+
+
 def _side(average: str) -> Side:
     return next(side for side, names in SIDES.items() if average in names)
 
@@ -188,6 +195,7 @@ def standings(tested: Sequence[Tested], models: Mapping[int, Model]) -> list[Sta
             languages=languages,
             seeds=tuple(sorted({one.seed for one in members})),
             losses=tuple(dict.fromkeys(one.column for one in members if one.verdict == "worse")),
+            undecided=tuple(dict.fromkeys(one.column for one in members if _may_lose(one))),
             not_tested=tuple(dict.fromkeys(one.column for one in members if one.verdict not in (*NO_LOSS, "worse"))),
         )
         for (table, number, languages), members in groups.items()

@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal
 
 from graftmt.errors import DataError
 from graftmt.evaluation import METRICS, Metric
+from graftmt.evaluation.significance import MARGIN
 from graftmt.experiments.definitions import Finding, Row, System, Table, findings
 from graftmt.experiments.reporting.cells import Cell, PaperFigures, Quantity, Results, usual_directions
 from graftmt.experiments.reporting.kept_translations import Kept
@@ -100,6 +102,9 @@ def _pairs(
     ]
 
 
+Verdict = Literal["holds", "fails", "undecided", "untested"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """One pair of a finding, as we found it."""
@@ -118,6 +123,15 @@ class Claim:
         tested = "" if self.p is None else f", p = {self.p:.3f}"
         return f"{self.text}: {self.difference:+.1f}{interval}{tested}"
 
+    def verdict(self, slack: float) -> Verdict:
+        """Whether the interval bears the claim out. A difference alone does neither, however large it is."""
+        if self.interval is None:
+            return "untested"
+        low, high = self.interval
+        if low > -slack:
+            return "holds"
+        return "fails" if high < -slack or (low >= -MARGIN and high <= MARGIN) else "undecided"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
@@ -125,7 +139,13 @@ class Checked:
     languages: tuple[str, ...]
     quantity: str
     holds: tuple[Claim, ...]
+    """The 95 % interval lies on the paper's side."""
     fails: tuple[Claim, ...]
+    """It lies on the other side, or the two are level."""
+    undecided: tuple[Claim, ...]
+    """It allows both."""
+    untested: tuple[Claim, ...]
+    """There are scores, but no translations to test on. They neither agree with the paper nor contradict it."""
     not_run: tuple[str, ...]
     paper_otherwise: tuple[str, ...]
     """Those that the paper's own figures contradict, in this language and metric: its claims are about Greek and BLEU."""
@@ -141,7 +161,7 @@ def check_findings(results: Results, metric: Metric, paper: PaperFigures, kept: 
         every = tuple(sorted(results.new))
         for languages in [every] if finding.quantity == "X→X" else [(language,) for language in every]:
             quantity = Quantity(name=finding.quantity, languages=languages)
-            verdicts: dict[bool, list[Claim]] = {True: [], False: []}
+            verdicts: dict[Verdict, list[Claim]] = {"holds": [], "fails": [], "undecided": [], "untested": []}
             not_run, otherwise = [], []
             for better, worse in finding.systems:
                 first = results.cell(better, quantity)
@@ -156,17 +176,16 @@ def check_findings(results: Results, metric: Metric, paper: PaperFigures, kept: 
                 claim = Claim(text=text, difference=round(difference, 3))
                 if kept is not None and metric == "chrf":
                     claim = _tested(claim, kept, first, second, quantity.split)
-                verdicts[claim.difference > -finding.slack].append(claim)
+                verdicts[claim.verdict(finding.slack)].append(claim)
                 if paper_agrees(better, worse, finding, quantity, metric, paper) is False:
                     otherwise.append(text)
-            if verdicts[True] or verdicts[False]:
+            if any(verdicts.values()):
                 found.append(
                     Checked(
                         finding=finding.text,
                         languages=languages,
                         quantity=quantity.label,
-                        holds=tuple(verdicts[True]),
-                        fails=tuple(verdicts[False]),
+                        **{verdict: tuple(claims) for verdict, claims in verdicts.items()},
                         not_run=tuple(not_run),
                         paper_otherwise=tuple(otherwise),
                     )

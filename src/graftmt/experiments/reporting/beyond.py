@@ -98,7 +98,8 @@ def no_loss_line(found: Sequence[Standing], columns: Sequence[str]) -> str:
 def _named(found: Sequence[Standing]) -> str:
     def words(one: Standing) -> str:
         seeds = f"seed{'' if len(one.seeds) == 1 else 's'} {', '.join(map(str, one.seeds))}"
-        return f"({one.model}) {one.recipe} [{seeds}{'' if one.english_alone else '; with back-translated lines'}]"
+        open_in = f"; undecided in {' and '.join(one.undecided)}" if one.undecided else ""
+        return f"({one.model}) {one.recipe} [{seeds}{open_in}{'' if one.english_alone else '; with back-translated lines'}]"
 
     return "; ".join(words(one) for one in found)
 

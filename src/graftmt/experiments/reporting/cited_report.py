@@ -73,7 +73,7 @@ class CitedReport:
         if not source or not target or {source, target} <= {PIVOT, f"/{PIVOT}"}:
             raise ClaimError(f"{text!r} is no direction; expected such as el-en, el-/en, /en-el, →en or x-x.")
         names = {f"/{PIVOT}": "/EN", PIVOT: "EN"}
-        new = tuple(language for language in (source, target) if language in results.new | {*definitions.PROXIES})
+        new = tuple(language for language in (source, target) if language in results.new | definitions.new_languages("TED"))
         if f"/{PIVOT}" in (source, target) or (PIVOT in (source, target) and new):
             languages = tuple(language for language in (source, target) if language not in names)
             return Quantity(name=f"{names.get(source, 'X')}→{names.get(target, 'X')}", languages=languages, split=split)

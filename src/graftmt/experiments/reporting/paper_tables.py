@@ -266,6 +266,8 @@ class _BlockMaker:
         else:
             yield from other_directions(cell, self.usual[number])
         for result in cell.results:
+            if result.proxy is not None:
+                yield f"{result.job}: the proxy is {result.proxy}"
             broken = [key.replace("_", " ") for key, holds in result.verified.items() if not holds]
             if broken:
                 yield f"{result.job}: the check “{', '.join(broken)}” failed"

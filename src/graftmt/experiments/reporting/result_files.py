@@ -15,7 +15,7 @@ from typing import Any, Literal, TypedDict
 from graftmt.documents import check_fields
 from graftmt.errors import DataError
 from graftmt.evaluation import Scores, joined
-from graftmt.experiments.jobs import Job
+from graftmt.experiments.jobs import Job, Proxy
 from graftmt.experiments.score_files import from_document, tokenizer_in
 from graftmt.files import read_json
 
@@ -42,6 +42,8 @@ class Result:
     """Of the training corpus, where a `size` job limits them."""
     plus: str | None = None
     """A component more than the model's own recipe has."""
+    proxy: Proxy | None = None
+    """Of `code:proxy`."""
     base: int | None = None
     base_fingerprint: str | None = None
     base_averages: Scores = field(default_factory=Scores)
@@ -176,6 +178,7 @@ class ResultFile:
             **{key: document.get(key) for key in ("model", "source", "target", "lines", "plus", "parameters", "steps")},
             languages=tuple(document.get("languages") or ()),
             seed=document.get("seed") or 1,
+            proxy=_proxy(document.get("proxy")),
             base=base.get("id") if base else _base_in(document["job"]),
             base_fingerprint=base.get("fingerprint"),
             base_averages=_rows(base.get("scores") or {}, self.name, "averages"),
@@ -202,6 +205,14 @@ def read_files(folder: Path) -> list[ResultFile]:
     if not found:
         raise DataError(f"there are no results in {inside}; make some with `graftmt experiment run`, or check --results.")
     return found
+
+
+def _proxy(found: Any) -> Proxy | None:
+    """A result has it if its pack takes the code of one."""
+    if found is None:
+        return None
+    distances = {str(language): float(far) for language, far in found["distances"].items()}
+    return Proxy(language=str(found["language"]), by=_line(found["by"]), distances=distances)
 
 
 def _rows(scores: Mapping[str, Any], job: str, part: str = "directions") -> Scores:

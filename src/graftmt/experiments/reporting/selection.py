@@ -12,6 +12,7 @@ from typing import Any
 
 from graftmt.errors import ConfigError, GraftError
 from graftmt.experiments.addresses import short_hash
+from graftmt.experiments.definitions import PROXY
 from graftmt.experiments.job_settings import set_settings, training_settings
 from graftmt.experiments.profiles import Profile, known_profiles, load_profile
 from graftmt.experiments.reporting.kept_texts import TRANSLATIONS
@@ -98,7 +99,8 @@ def _is_of(file: ResultFile, settings: Profile) -> bool:
         return True
     job = file.trained_job
     try:
-        return short_hash(training_settings(settings, job)) == short_hash(document["settings"])
+        proxy = document["settings"]["recipe"].partition(f"{PROXY}:")[2].partition(" ")[0] if job.plus == PROXY else None
+        return short_hash(training_settings(settings, job, proxy)) == short_hash(document["settings"])
     except (GraftError, KeyError):  # a job that this profile does not have
         return False
 
