@@ -49,7 +49,7 @@ def recipes(
     """
     if side is not None:
         check_choice("--side", side, ("source", "target"))
-    from graftmt.packs.notation import papers_number
+    from graftmt.packs.recipe import papers_number
 
     if components and (recipe is not None or number is not None):
         raise ConfigError("--components shows all kinds of components; leave the recipe and --id out.")

@@ -11,8 +11,8 @@ from graftmt.data import Corpus
 from graftmt.devices import choose_device
 from graftmt.errors import ConfigError
 from graftmt.packs import Pack, save_pack
+from graftmt.packs.card import provenance
 from graftmt.packs.component import SCOPED
-from graftmt.packs.provenance import provenance
 from graftmt.packs.storage import check_place
 from graftmt.progress import say
 from graftmt.training.journal import OnStep

@@ -14,7 +14,7 @@ from graftmt.model.embeddings import Embedding, Projection
 from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import Component, Description, Export, Shape, Written
 from graftmt.packs.components.first_values import first_rows
-from graftmt.packs.installation import Installation
+from graftmt.packs.composition import Installation
 from graftmt.packs.layer_choice import pattern
 from graftmt.packs.parts import Setting
 

@@ -14,9 +14,8 @@ from graftmt.errors import ConfigError, nearest
 from graftmt.model import ModelConfig
 from graftmt.model.embeddings import ExtendedEmbedding
 from graftmt.packs.beginning import Beginning
-from graftmt.packs.code_component import CodeComponent
-from graftmt.packs.component import Component, Description, Export, Shape, Side, Written
-from graftmt.packs.installation import Installation
+from graftmt.packs.component import CodeComponent, Component, Description, Export, Shape, Side, Written
+from graftmt.packs.composition import Installation
 from graftmt.packs.layer_choice import pattern
 from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe
