@@ -10,8 +10,8 @@ from graftmt.errors import ConfigError, LanguageError
 from graftmt.packs import Recipe
 from graftmt.packs.component import SCOPED
 from graftmt.packs.storage import read_pack_document
+from graftmt.training.optimization import StageConfig
 from graftmt.training.run_configuration import PackConfig
-from graftmt.training.stage_configuration import StageConfig
 
 
 def pack_directions(config: PackConfig, stage: StageConfig) -> list[Direction]:

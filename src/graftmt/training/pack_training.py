@@ -15,13 +15,13 @@ from graftmt.packs.card import provenance
 from graftmt.packs.component import SCOPED
 from graftmt.packs.storage import check_place
 from graftmt.progress import say
+from graftmt.training.checkpoints import RunState
 from graftmt.training.journal import OnStep
 from graftmt.training.pack_directions import with_scoped_stage
 from graftmt.training.pack_job import PackJob
 from graftmt.training.pack_preparation import prepare_pack
 from graftmt.training.run_configuration import PackConfig
 from graftmt.training.run_folder import held_run
-from graftmt.training.run_state import RunState
 from graftmt.training.sharding import shard
 from graftmt.training.stages import run_facts, run_stages, set_up_torch
 from graftmt.training.stopping import stop_on_signals
