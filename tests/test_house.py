@@ -23,7 +23,7 @@ DATA = ("demo/base", "demo/packs", "experiments/profiles")
 
 
 COMPONENTS = "graftmt.packs.components."
-NAMED_STILL = ("adding/plan.py", "training/pack_preparation.py")
+NAMED_STILL = ("adding/plan.py", "training/pack_job.py")
 """Modules that do import a kind of component. No other may."""
 
 

@@ -30,8 +30,8 @@ from graftmt.training.checkpoints import way_out
 from graftmt.training.curves import draw_if_possible
 from graftmt.training.distribution import processes
 from graftmt.training.journal import OnStep, read_log
-from graftmt.training.pack_job import PackJob
-from graftmt.training.pack_preparation import pack_subwords, prepare_pack, resolved_recipe
+from graftmt.training.pack_job import PackJob, resolved_recipe
+from graftmt.training.pack_training import pack_subwords, prepare_pack
 from graftmt.training.stopping import Stopped
 
 WAY_OUT = "use another folder (--run FOLDER), or --fresh to start over; the earlier run is then kept next to the new one"

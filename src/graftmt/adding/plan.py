@@ -24,7 +24,7 @@ from graftmt.places import RUNS, check_place
 from graftmt.text import languages_of
 from graftmt.text.aliases import find_language, new_language
 from graftmt.training import PackConfig
-from graftmt.training.pack_preparation import check_parent, other_side
+from graftmt.training.pack_job import check_parent, other_side
 
 NO_AUGMENTATION = "none"
 TEACHER_ALONE = "--teacher is the model that back-translates for --augment; give both or neither."

@@ -10,7 +10,7 @@ from graftmt.adding.plan import AddPlan
 from graftmt.configuration import apply_overrides, from_mapping, to_mapping
 from graftmt.devices import world_size
 from graftmt.training import PackConfig
-from graftmt.training.pack_directions import with_scoped_stage
+from graftmt.training.pack_job import with_scoped_stage
 from graftmt.training.run_configuration import PACK_MERGES
 
 BATCH_TOKENS = {"cpu": 2048, "cuda": 16_384}

@@ -18,7 +18,7 @@ from graftmt.text import pieces_of
 from graftmt.text.protocol import BYTES
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.optimization import StageConfig
-from graftmt.training.pack_directions import with_lines
+from graftmt.training.pack_job import with_lines
 from graftmt.training.run_configuration import ModelSection, RetrainConfig, SubwordConfig
 
 VALIDATED = 4
