@@ -10,12 +10,11 @@ from graftmt.adding.estimate import duration
 from graftmt.adding.examination import Examination
 from graftmt.adding.pack_text import AddCorpus
 from graftmt.adding.plan import AddPlan
-from graftmt.augmentation.asked_text import choose_languages
 from graftmt.augmentation.augment_options import AugmentOptions
 from graftmt.augmentation.augmenting import augment_training
 from graftmt.augmentation.back_translation import BackTranslator, Teacher, search_options
 from graftmt.augmentation.chunks import Chunk
-from graftmt.augmentation.line_choice import Plan, Spec, make_plan
+from graftmt.augmentation.line_choice import Plan, Spec, choose_languages, make_plan
 from graftmt.errors import ConfigError
 from graftmt.files import read_json
 

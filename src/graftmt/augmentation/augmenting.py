@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graftmt.augmentation.asked_text import choose_languages, open_splits
 from graftmt.augmentation.assembly import DROPPED, Outputs, write_augmented
 from graftmt.augmentation.augment_options import AugmentOptions
 from graftmt.augmentation.back_translation import (
@@ -21,9 +20,11 @@ from graftmt.augmentation.back_translation import (
     search_options,
 )
 from graftmt.augmentation.chunks import Work, differences
-from graftmt.augmentation.line_choice import Plan, Spec, make_plan
+from graftmt.augmentation.line_choice import Plan, Spec, choose_languages, make_plan
 from graftmt.base import Base, read_base_text
 from graftmt.data import Corpus
+from graftmt.data.corpus import check_equal_lengths, find_files
+from graftmt.data.training_text import in_order, open_split
 from graftmt.devices import choose_device
 from graftmt.engines import Engine
 from graftmt.errors import DataError, GraftError
@@ -320,3 +321,17 @@ def report_lines(result: AugmentResult) -> list[str]:
     if report["repeated"]:
         lines.append(f"{report['repeated']:,} lines repeat a text and were not considered")
     return lines
+
+
+def open_splits(train: Sequence[str], new: Sequence[str], known: Sequence[str]) -> dict[str, Corpus]:
+    """A folder's splits in the languages known here, or the training text alone where it comes as files."""
+    splits = {"train": open_split(train, "train", known, new)}
+    folder = Path(train[0]).expanduser()
+    if folder.is_dir():
+        for split in ("valid", "test"):
+            corpus = in_order(Corpus(folder, split, find_files(folder, split)), known)
+            if corpus.files:
+                # Now, and not when the translations are there and all is written.
+                check_equal_lengths({name: sum(1 for _ in corpus.lines(name)) for name in corpus.languages}, corpus)
+                splits[split] = corpus
+    return splits
