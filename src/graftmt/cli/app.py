@@ -34,7 +34,7 @@ from graftmt.cli import (
     verify,
 )
 from graftmt.cli.help import set_help
-from graftmt.cli.streams import BROKEN_PIPE, check_arguments, drop_output, finish_output, open_streams
+from graftmt.cli.output import BROKEN_PIPE, check_arguments, drop_output, finish_output, open_streams
 from graftmt.errors import GraftError, printable
 from graftmt.progress import announce, on_standard_error
 from graftmt.workers import end_with_parent

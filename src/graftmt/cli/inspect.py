@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, json_text, plain
+from graftmt.cli.declared import AsJson
+from graftmt.cli.output import json_text, plain
 from graftmt.errors import GraftError
 from graftmt.places import EXPORT, EXPORT_DOCUMENT
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, json_text
+from graftmt.cli.declared import AsJson
+from graftmt.cli.output import json_text
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
