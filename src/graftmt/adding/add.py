@@ -26,9 +26,8 @@ from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.progress import say, silence
 from graftmt.training import train_pack
 from graftmt.training.checkpoints import way_out
-from graftmt.training.curves import draw_if_possible
 from graftmt.training.distribution import processes
-from graftmt.training.journal import OnStep, read_log
+from graftmt.training.journal import OnStep, draw_if_possible, read_log
 from graftmt.training.pack_job import PackJob, resolved_recipe
 from graftmt.training.pack_training import pack_subwords, prepare_pack
 from graftmt.training.stopping import Stopped

@@ -30,7 +30,7 @@ def inspect(
     """
     facts = describe(folder)
     if plot is not None:
-        from graftmt.training.curves import plot_run
+        from graftmt.training.journal import plot_run
 
         facts["plots"] = [str(path) for path in plot_run(folder, plot)]
     if as_json:

@@ -20,8 +20,8 @@ from graftmt.text import CodePlacement, Text
 if TYPE_CHECKING:
     from graftmt.base import Base
     from graftmt.model import ModelConfig
-    from graftmt.packs.beginning import Beginning
     from graftmt.packs.composition import Installation
+    from graftmt.packs.pack import Beginning
     from graftmt.packs.parts import Setting
 
 Side = Literal["source", "target"]

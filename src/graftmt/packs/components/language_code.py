@@ -13,10 +13,10 @@ from graftmt.base import Base
 from graftmt.errors import ConfigError, nearest
 from graftmt.model import ModelConfig
 from graftmt.model.embeddings import ExtendedEmbedding
-from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import CodeComponent, Component, Description, Export, Shape, Side, Written
 from graftmt.packs.composition import Installation
 from graftmt.packs.layer_choice import pattern
+from graftmt.packs.pack import Beginning
 from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe
 from graftmt.text import CodePlacement, Text
