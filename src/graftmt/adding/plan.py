@@ -17,7 +17,6 @@ from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, LanguageError, first_few
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack, read_pack_document
 from graftmt.packs.archive import ARCHIVE
-from graftmt.packs.components.language_code import code_of, with_base_codes
 from graftmt.packs.storage import check_place as check_pack_place
 from graftmt.packs.storage import check_unclaimed
 from graftmt.places import RUNS, check_place
@@ -124,7 +123,7 @@ def requests_of(
         if recipe is None and options.recipe is not None:
             recipe = Recipe.parse(options.recipe)
         if recipe is not None:
-            recipe = with_base_codes(recipe, side, base)
+            recipe = recipe.with_codes_of(base, side)
         augment = lines if options.augment is None else options.augment
         request = Request(
             options=options,
@@ -181,8 +180,8 @@ def check_request(request: Request, base: Base) -> None:
     options, parent = request.options, request.parent
     recipe = recipe_of(request, base, augmented=request.augment != NO_AUGMENTATION)
     _check_code(recipe, options)
-    if code_of(recipe).is_nearest:
-        recipe = recipe.having(replace(code_of(recipe), language=languages_of(base.tokenizer, request.side)[0]))
+    if recipe.code.is_nearest:
+        recipe = recipe.having(recipe.code.naming(languages_of(base.tokenizer, request.side)[0]))
     check_recipe(recipe, request.side, options.languages, base)
     if parent is not None:
         config = PackConfig(run=Path(), languages=options.languages, side=request.side, parent=options.parent)
@@ -206,7 +205,7 @@ def check_request(request: Request, base: Base) -> None:
 
 
 def _check_code(recipe: Recipe, options: AddOptions) -> None:
-    nearest = code_of(recipe).is_nearest
+    nearest = recipe.code.is_nearest
     if options.codes_from is not None and not nearest:
         raise ConfigError(f"--codes-from is for a recipe with code:proxy:nearest; this one is {str(recipe)!r}. Leave it out.")
     if nearest and options.codes_from is None:

@@ -16,7 +16,6 @@ from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, Side
 from graftmt.packs.codes import nearest_code
 from graftmt.packs.component import SCOPED
-from graftmt.packs.components.language_code import code_of, with_base_codes
 from graftmt.packs.storage import read_pack_document
 from graftmt.text import languages_of
 from graftmt.training.optimization import StageConfig
@@ -57,15 +56,14 @@ def possible_partners(config: PackConfig, base: Base) -> tuple[str, ...]:
 
 def resolved_recipe(config: PackConfig, base: Base) -> Recipe:
     """The recipe with the base's own code in `code:learned:English`, and with the language that `code:proxy:nearest` means."""
-    recipe = with_base_codes(Recipe.parse(config.recipe), config.side, base)
-    code = code_of(recipe)
-    if code.is_nearest:
+    recipe = Recipe.parse(config.recipe).with_codes_of(base, config.side)
+    if recipe.code.is_nearest:
         if config.codes_from is None or len(config.languages) != 1:
             raise ConfigError(
                 "code:proxy:nearest needs one new language and --codes-from: a base that knows it, or a target pack with a "
                 "learned code of it. To name the code yourself, write code:proxy:ru."
             )
-        return recipe.having(replace(code, language=nearest_code(config.languages[0], config.codes_from, base)))
+        return recipe.having(recipe.code.naming(nearest_code(config.languages[0], config.codes_from, base)))
     return recipe
 
 
