@@ -18,7 +18,8 @@ from graftmt.training.run_configuration import PACK_MERGES
 
 if TYPE_CHECKING:
     from graftmt.adding.examination import Examination
-    from graftmt.adding.plan import AddPlan
+    from graftmt.adding.pack_text import AddCorpus
+    from graftmt.adding.plan import AddPlan, Request
 
 EPOCHS: dict[Side, int] = {"source": 12, "target": 20}
 """Passes over the text. Embeddings that only read settle soon; a decoder's layer learns longer."""
@@ -31,7 +32,6 @@ MOST_IN_ALL = 40_000
 """… and at most N lines, however large the text and however many the base's languages …"""
 FEWEST_LINES = 20
 """… or none at all, where fewer than this would be left for each."""
-
 
 BATCH_TOKENS = {"cpu": 2048, "cuda": 16_384}
 COMPILED_FROM = 400
@@ -64,6 +64,57 @@ def pairs_for_a_line(base: Base, languages: int) -> int:
 def most_lines(base: Base, languages: int) -> int:
     """How many lines for each other language there are at most, however large the text."""
     return min(MOST_LINES, MOST_IN_ALL * PAIRS_PER_LINE // pairs_for_a_line(base, languages))
+
+
+def default_augmentation(request: Request, corpus: AddCorpus, base: Base) -> str | None:
+    """The lines in the base's other languages that keep them where the default recipe tunes the encoder, as `--augment` has it.
+
+    For text with one partner alone, for with several the encoder sees several codes; and where there is enough of it.
+    """
+    if not augments_by_default(request, base) or _why_no_lines(request, corpus, base):
+        return None
+    each, most = pairs_for_a_line(base, len(request.languages)), most_lines(base, len(request.languages))
+    lines = corpus.pairs(most=most * each) // each
+    return f"{lines}-bt" if lines >= FEWEST_LINES else None
+
+
+def _why_no_lines(request: Request, corpus: AddCorpus, base: Base) -> str:
+    """What keeps the base from translating the text into others of its languages; "" where nothing does."""
+    partner, *others = corpus.partners
+    if others:
+        return "training sees several languages already"
+    if not {*base.target_languages} - {partner}:
+        return f"the base {'has' if len(base.languages) == 1 else 'writes'} no other language"
+    if partner not in base.source_languages and request.options.teacher is None:
+        return f"the base does not read {partner}, so it cannot translate the text into its other languages"
+    return ""
+
+
+def augments_by_default(request: Request, base: Base) -> bool:
+    if request.side == "target" or request.augment is not None or request.recipe is not None:
+        return False
+    parent = request.parent
+    return parent is None or parent.recipe == default_recipe(request.side, base, request.options.partners)
+
+
+def reason_for(plan: AddPlan) -> str:
+    """What was chosen of what was not asked for, and why; nothing where all was asked for, or is as ever."""
+    request, base, parent = plan.request, plan.base, plan.parent
+    if not augments_by_default(request, base):
+        return ""
+    if plan.augment is not None:
+        words = (
+            f"--augment {plan.augment} by default: lines in the base's other languages keep these while the encoder learns "
+            f"to read {', '.join(request.languages)}."
+        )
+        return words if parent is not None else f"{words} For embeddings alone: --augment none."
+    if why := _why_no_lines(request, plan.given, base):
+        return "" if parent is not None else f"embeddings alone by default: {why}."
+    needed = FEWEST_LINES * pairs_for_a_line(base, len(request.languages))
+    why = f"{plan.given.pairs(needed):,} line pairs are too few for lines in the base's other languages; {needed:,} are needed"
+    if parent is None:
+        return f"embeddings alone by default: {why}."
+    return f"warning: {why}. The encoder is trained on, and may forget those languages; more text, or --with all, prevents it."
 
 
 def choose_steps(examination: Examination, side: Side, batch_tokens: int) -> int:
