@@ -83,7 +83,10 @@ def augment(
     base_languages = languages_of(text)
     known = (*options.new, *base_languages)
     splits = open_splits(options.train, options.new, known) if splits is None else splits
-    pivot, languages = choose_languages(options, splits["train"], base_languages, text.target_languages)
+    train, written = splits["train"], text.target_languages
+    pivot, languages = choose_languages(
+        options.new, train, base_languages, written, pivot=options.pivot, languages=options.languages
+    )
     teacher = Teacher(
         base=options.teacher or options.base,
         packs=parse_packs(options.packs),
@@ -93,7 +96,7 @@ def augment(
     )
     if spec.back_translated:
         teacher.check(pivot, languages)
-    begun = describe_work(options, spec, splits["train"], pivot, languages, teacher)
+    begun = describe_work(options, spec, train, pivot, languages, teacher)
     facts = describe_corpus(options, splits, begun)
     work = Work(options.work)
     check_outside_models(options.output)
@@ -109,7 +112,7 @@ def augment(
                     work.begin(begun)
                 plan = make_plan(
                     spec,
-                    splits["train"],
+                    train,
                     new=options.new,
                     pivot=pivot,
                     languages=languages,
