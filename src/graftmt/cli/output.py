@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import os
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from graftmt.errors import UNPRINTABLE, ConfigError, printable
+from graftmt.errors import UNPRINTABLE, printable
 from graftmt.progress import announce
 
 if TYPE_CHECKING:
@@ -106,21 +105,6 @@ def _take(number: int, flags: int) -> None:
     if handle != number:
         os.dup2(handle, number)
         os.close(handle)
-
-
-def check_arguments(arguments: list[str]) -> None:
-    """Paths are kept in JSON and YAML, which are UTF-8; and no path may be a link that leads to itself."""
-    for argument in arguments:
-        try:
-            argument.encode()
-        except UnicodeEncodeError:
-            raise ConfigError(f"the argument {argument!r} is not valid UTF-8; rename the file, or link to it.") from None
-        for path in (argument, argument.partition("=")[2]):
-            try:
-                os.stat(path)
-            except (OSError, ValueError) as error:
-                if getattr(error, "errno", None) == errno.ELOOP:
-                    raise ConfigError(f"{path} is a link that leads to itself; give another path.") from None
 
 
 def finish_output() -> None:
