@@ -497,7 +497,7 @@ def test_nothing_else_is_augmented_unasked(options: AddOptions, base: Base, chan
 def test_too_little_text_is_not_augmented_unasked(
     options: AddOptions, base: Base, graft_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graftmt.adding.plan.FEWEST_LINES", 1000)
+    monkeypatch.setattr("graftmt.adding.defaults.FEWEST_LINES", 1000)
     result = add(options, base, dry_run=True)
     assert (result.config.recipe, result.planned) == ("embed + init:alignment", None)
 

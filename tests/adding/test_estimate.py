@@ -16,7 +16,7 @@ from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.packs import save_pack
 from graftmt.training.pack_job import PackJob
-from graftmt.training.pack_preparation import prepare_pack
+from graftmt.training.pack_training import prepare_pack
 
 FOUND = Estimate(
     parameters=2_000, base_parameters=10_000, bytes=8_000_000, memory=2 * 10**9, steps=1_000, done=0, seconds=600.0

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from graftmt.adding.judgement import NO_ROOM, SIZE_CURVES, Judgement, expected_gain, is_still_improving, judged
-from graftmt.adding.numbers import NONE, Numbers
-from graftmt.adding.verdict import Verdict
+from graftmt.adding.verdict import NO_NUMBERS, Numbers, Verdict
 from graftmt.packs import Recipe, Side
 
 
@@ -24,8 +23,8 @@ def judgement(
     improving: bool = False,
     side: Side = "source",
     lines: int = 100,
-    numbers: Numbers = NONE,
-    own_numbers: Numbers = NONE,
+    numbers: Numbers = NO_NUMBERS,
+    own_numbers: Numbers = NO_NUMBERS,
     out_of_step: float = 0.0,
 ) -> Judgement:
     entry = {"source": "el", "target": "en", "bleu": 1.0, "chrf": chrf, "lines": lines, "zero_shot": False, "few_lines": False}

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from graftmt.adding.add_options import AddOptions
-from graftmt.adding.defaults import FEWEST_STEPS, MOST_STEPS, choose_steps, default_recipe
+from graftmt.adding.defaults import FEWEST_STEPS, MOST_STEPS, choose_steps, default_recipe, make_config
 from graftmt.adding.examination import Examination, LanguageExamination, VocabularyFit
 from graftmt.adding.pack_text import AddCorpus
 from graftmt.adding.plan import AddPlan, Request, requests_of
-from graftmt.adding.settings import make_config
 from graftmt.base import Base
 from graftmt.data import Corpus
 from graftmt.errors import ConfigError

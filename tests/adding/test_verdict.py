@@ -1,4 +1,7 @@
-"""A verdict is on held-out lines with text on both sides, of trained and untrained directions, and says what to do."""
+"""A verdict is on held-out lines with text on both sides, of trained and untrained directions, and says what to do.
+
+Numbers of translations are compared with those of the source and of the reference, however they are written.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graftmt.adding.verdict import Verdict, judge, no_verdict, sample_translations
+from graftmt.adding.verdict import Numbers, Verdict, count_numbers, judge, no_verdict, sample_translations
 from graftmt.assessment.direction_lines import Evaluation, evaluate_directions
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
@@ -163,3 +166,35 @@ def test_the_words_say_so_where_scores_rest_on_few_lines() -> None:
     few = verdict(80, lines=13, split="valid").words
     assert "Scored on 13 lines of the valid text, by which the best checkpoint was chosen too: a rough sign." in few
     assert "Scored on as few as 1 line of the test text: a rough sign." in verdict(80, 60, lines=1).words
+
+
+def evaluation_of(*lines: tuple[str, str, str]) -> Evaluation:
+    sources, hypotheses, references = map(list, zip(*lines, strict=True))
+    scores = score_direction(hypotheses, references, source="el", target="en")
+    return Evaluation(Direction("el", "en"), scores, sources, hypotheses, references)
+
+
+@pytest.mark.parametrize(
+    ("source", "hypothesis", "reference", "expected"),
+    [
+        ("3 μέρες", "3 days", "3 days", (1, 0)),
+        ("3 μέρες", "4 days", "3 days", (1, 1)),
+        ("3 μέρες", "days", "3 days", (1, 1)),
+        ("μέρες", "3 days", "days", (0, 0)),  # nothing to keep; chrF sees what is invented
+        ("2. März 1979", "March 2, 1979", "March 2, 1979", (1, 0)),
+        ("1.000 км", "1,000 km", "1000 km", (1, 0)),  # as in the source
+        ("٣ أيام", "3 days", "3 days", (1, 0)),
+        ("τρεις μέρες", "three days", "3 days", (1, 0)),  # as in the source: no figure
+        ("17:30", "5:30 p.m.", "5:30 p.m.", (1, 0)),  # as in the reference
+        ("9" * 5000, "9" * 5000, "9" * 5000, (1, 0)),
+    ],
+)
+def test_what_counts_as_another_number(source: str, hypothesis: str, reference: str, expected: tuple[int, int]) -> None:
+    found = count_numbers([evaluation_of((source, hypothesis, reference))])
+    assert (found.lines, found.wrong) == expected
+
+
+def test_the_share_is_of_lines_with_a_number() -> None:
+    assert count_numbers([]).share == 0.0
+    two = evaluation_of(("1 α", "1 a", "1 a"), ("2 α", "3 a", "2 a"), ("α", "a", "a"))
+    assert count_numbers([two, two]) == Numbers(4, 2) and count_numbers([two]).share == 0.5

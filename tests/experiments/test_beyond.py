@@ -33,7 +33,7 @@ from graftmt.experiments.scheduling import run_experiments
 from graftmt.experiments.store import Store
 from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe
-from graftmt.training.pack_directions import scoped_directions
+from graftmt.training.pack_job import scoped_directions
 
 PLACES = Places(run=Path("run"), corpus=Path("corpus"))
 

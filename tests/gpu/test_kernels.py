@@ -18,7 +18,7 @@ from graftmt.decoding.search_kernels import GROUP, can_take_maxima, group_maxima
 from graftmt.decoding.step_kernels import add_and_norm, can_add_and_norm
 from graftmt.model.attention_kernels import can_mix_few, mix_few
 from graftmt.model.packed_kernels import can_mix_packed, mix_packed, tiles_of
-from graftmt.training.loss_kernels import can_replace, replace_by_gradient
+from graftmt.training.fused_loss import can_replace, replace_by_gradient
 
 HAS_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if HAS_GPU else "cpu"

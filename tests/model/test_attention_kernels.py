@@ -19,7 +19,7 @@ from graftmt.decoding import step_kernels as steps
 from graftmt.decoding.full_sums import HalfNorm
 from graftmt.model import attention_kernels as few
 from graftmt.model import packed_kernels as packed
-from graftmt.training import loss_kernels as loss
+from graftmt.training import fused_loss as loss
 
 triton = pytest.importorskip("triton", reason="Triton is there for Linux only")
 

@@ -23,7 +23,7 @@ from graftmt.packs import Pack, Recipe, check_recipe, compose, create_pack, load
 from graftmt.packs.components.adapters import NEARLY_ZERO
 from graftmt.text import END_ID, PADDING_ID, Subwords, code_symbol
 from graftmt.training.pack_job import PackJob
-from graftmt.training.pack_preparation import prepare_pack
+from graftmt.training.pack_training import prepare_pack
 from graftmt.training.stages import batch_plan
 
 SERIAL = ("norm.weight", "norm.bias", "down.weight", "down.bias", "up.weight", "up.bias")

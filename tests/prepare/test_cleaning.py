@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from graftmt.data.corpus import Corpus
 from graftmt.errors import ConfigError, DataError, LanguageError
 from graftmt.prepare import cleaning
+from graftmt.prepare.cleaned_folder import raw_source
 from graftmt.prepare.cleaning import CleaningConfig, clean, clean_chunk, examine, in_processes
-from graftmt.prepare.cleaning_counts import EXAMPLE_LENGTH
-from graftmt.prepare.cleaning_rules import RULES
+from graftmt.prepare.cleaning_rules import EXAMPLE_LENGTH, RULES
 from graftmt.prepare.hashes import SeenLines, hash_of
-from graftmt.prepare.raw import raw_source
 from graftmt.prepare.repairs import PLACEHOLDER, normalised, with_plain_spaces, with_right_encoding, without_control_characters
 from graftmt.prepare.scripts import expected_scripts, foreign_share, length_of, letters_worth
 from graftmt.prepare.source import Line, Source, spread_lines

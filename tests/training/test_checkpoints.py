@@ -17,7 +17,7 @@ import torch
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.training.checkpoints import Checkpoints, RunState, way_out
 from graftmt.training.journal import Journal
-from graftmt.training.stage_configuration import ValidationConfig
+from graftmt.training.validation import ValidationConfig
 
 FILES = ("model.safetensors", "optimizer.safetensors", "state.json")
 

@@ -10,8 +10,7 @@ import torch
 from graftmt.model import ModelConfig, Transformer
 from graftmt.model.embeddings import Projection
 from graftmt.training import fused_loss
-from graftmt.training.optimization import learning_rate, smoothed_loss
-from graftmt.training.stage_configuration import StageConfig
+from graftmt.training.optimization import StageConfig, learning_rate, smoothed_loss
 
 ROWS = 30
 

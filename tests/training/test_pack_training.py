@@ -25,8 +25,8 @@ from graftmt.training import PackConfig, Stopped, SubwordConfig, ValidationConfi
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.journal import read_log
 from graftmt.training.loop import FORGOTTEN, Trainer, forgetting
-from graftmt.training.pack_directions import pack_directions
-from graftmt.training.pack_preparation import pack_subwords, prepare_pack
+from graftmt.training.pack_job import pack_directions
+from graftmt.training.pack_training import pack_subwords, prepare_pack
 from graftmt.training.run_configuration import PACK_MERGES
 from graftmt.training.stages import padded_where_unknown
 

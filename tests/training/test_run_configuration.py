@@ -10,6 +10,7 @@ import pytest
 from graftmt.configuration import apply_overrides, from_mapping
 from graftmt.errors import ConfigError
 from graftmt.training import PackConfig, TrainConfig
+from graftmt.training.optimization import StageConfig
 from graftmt.training.run_configuration import (
     DataConfig,
     ModelSection,
@@ -20,7 +21,7 @@ from graftmt.training.run_configuration import (
     RunConfig,
     SubwordConfig,
 )
-from graftmt.training.stage_configuration import StageConfig, ValidationConfig
+from graftmt.training.validation import ValidationConfig
 
 NUMBERS = (int, float, int | None, float | None, tuple[float, ...])
 SECTIONS = (

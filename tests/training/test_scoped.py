@@ -16,7 +16,7 @@ from graftmt.packs import Pack, load_pack
 from graftmt.training import StageConfig, Stopped
 from graftmt.training.journal import read_log
 from graftmt.training.loop import Trainer
-from graftmt.training.pack_directions import with_scoped_stage
+from graftmt.training.pack_job import with_scoped_stage
 from graftmt.training.validation import Validator
 from graftmt.translator import Translator
 

@@ -10,15 +10,14 @@ from pathlib import Path
 
 from graftmt.adding.add_folder import check_earlier_run, steps_done, work_folder
 from graftmt.adding.add_options import AddOptions
-from graftmt.adding.defaults import FEWEST_LINES, choose_steps
+from graftmt.adding.defaults import FEWEST_LINES, choose_steps, make_config
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
+from graftmt.adding.given_text import TextCheck
 from graftmt.adding.judgement import Judgement, is_still_improving, judged
 from graftmt.adding.more_text import PlannedText, plan_more_text, poor_text, with_more_text
 from graftmt.adding.plan import AddPlan, Request, make_plan, without_more_text
 from graftmt.adding.result import AddResult
-from graftmt.adding.settings import make_config
-from graftmt.adding.text_check import TextCheck
 from graftmt.adding.verdict import Verdict, judge, no_verdict
 from graftmt.base import Base
 from graftmt.devices import choose_device, world_size
@@ -27,11 +26,10 @@ from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.progress import say, silence
 from graftmt.training import train_pack
 from graftmt.training.checkpoints import way_out
-from graftmt.training.curves import draw_if_possible
 from graftmt.training.distribution import processes
-from graftmt.training.journal import OnStep, read_log
-from graftmt.training.pack_job import PackJob
-from graftmt.training.pack_preparation import pack_subwords, prepare_pack, resolved_recipe
+from graftmt.training.journal import OnStep, draw_if_possible, read_log
+from graftmt.training.pack_job import PackJob, resolved_recipe
+from graftmt.training.pack_training import pack_subwords, prepare_pack
 from graftmt.training.stopping import Stopped
 
 WAY_OUT = "use another folder (--run FOLDER), or --fresh to start over; the earlier run is then kept next to the new one"

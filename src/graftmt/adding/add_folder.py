@@ -20,8 +20,7 @@ from graftmt.places import begin_run
 from graftmt.training import PackConfig
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, as_today
 from graftmt.training.run_configuration import MAY_CHANGE
-from graftmt.training.run_folder import move_aside
-from graftmt.training.settling import settle
+from graftmt.training.run_folder import move_aside, settle
 
 
 @contextmanager

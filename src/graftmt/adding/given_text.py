@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from graftmt.data import Corpus
 from graftmt.data.corpus import find_files
@@ -22,6 +23,7 @@ from graftmt.known_files import default_cache_folder
 from graftmt.prepare.output_folder import corpus_source
 from graftmt.prepare.readers.any_format import Found, Wanted, files_of, is_readable, read_any
 from graftmt.prepare.readers.combination import concatenate
+from graftmt.prepare.refusal import check_source, refuse
 from graftmt.prepare.source import Line, Source, write_corpus
 from graftmt.reading import open_regular
 
@@ -196,3 +198,34 @@ def piece_lines(corpus: Corpus, languages: Sequence[str]) -> Iterator[tuple[Piec
 
         yield piece, Source(piece.name, whole.languages, read)
         begin = end or 0
+
+
+@dataclass
+class TextCheck:
+    """Text that is out of step stops `graftmt add` before anything is trained, unless it is forced.
+
+    Asked about each split; remembers what it was asked, for both sides of a language are trained on the same text.
+    """
+
+    force: bool = False
+    found: dict[tuple[Path, ...], list[dict[str, Any]]] = field(default_factory=dict)
+
+    def __call__(self, corpus: Corpus, new: Sequence[str], partners: Sequence[str]) -> None:
+        """Each new language with each partner, in each piece that the corpus was made of."""
+        key = (corpus.folder, *corpus.files.values())
+        if key in self.found:
+            return
+        self.found[key] = found = []
+        for piece, source in piece_lines(corpus, [*new, *partners]):
+            there = [language for language in new if language in source.languages]
+            alignments = [
+                one.counted_from(piece.first_line)
+                for partner in partners
+                if partner in source.languages
+                for one in check_source(source, partner, there)
+            ]
+            found += [{"text": piece.name, **one.to_dict()} for one in alignments]
+            refuse(alignments, piece.name, force=self.force)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        return [entry for entries in self.found.values() for entry in entries]

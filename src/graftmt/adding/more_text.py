@@ -10,12 +10,10 @@ from graftmt.adding.estimate import duration
 from graftmt.adding.examination import Examination
 from graftmt.adding.pack_text import AddCorpus
 from graftmt.adding.plan import AddPlan
-from graftmt.augmentation.asked_text import choose_languages
-from graftmt.augmentation.augment_options import AugmentOptions
 from graftmt.augmentation.augmenting import augment_training
 from graftmt.augmentation.back_translation import BackTranslator, Teacher, search_options
 from graftmt.augmentation.chunks import Chunk
-from graftmt.augmentation.line_choice import Plan, Spec, make_plan
+from graftmt.augmentation.line_choice import Plan, Spec, choose_languages, make_plan
 from graftmt.errors import ConfigError
 from graftmt.files import read_json
 
@@ -127,16 +125,9 @@ def _languages(add: AddPlan) -> tuple[str, tuple[str, ...]]:
     """What is translated from, and into what; a teacher that cannot is refused."""
     corpus, options = add.given, add.options
     assert add.augment is not None
-    asked = AugmentOptions(
-        new=options.languages,
-        base=options.base,
-        train=(),
-        spec=add.augment,
-        output=add.folder / "augmented",
-        pivot=_pivot(corpus),
-        teacher=options.teacher,
+    pivot, languages = choose_languages(
+        options.languages, corpus.train, add.base.languages, add.base.target_languages, pivot=_pivot(corpus)
     )
-    pivot, languages = choose_languages(asked, corpus.train, add.base.languages, add.base.target_languages)
     if Spec.parse(add.augment, options.languages).back_translated:
         way_out = "Take another --teacher, leave it out, or train without: --augment none."
         Teacher(base=options.teacher or options.base).check(pivot, languages, way_out)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.adding.add_options import AddOptions
-from graftmt.adding.defaults import FEWEST_LINES, default_recipe, most_lines, pairs_for_a_line
+from graftmt.adding.defaults import augments_by_default, default_augmentation, default_recipe, reason_for
 from graftmt.adding.pack_text import AddCorpus, Check, open_add_corpus
 from graftmt.augmentation.line_choice import Spec
 from graftmt.base import Base
@@ -17,14 +17,13 @@ from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, LanguageError, first_few
 from graftmt.packs import Pack, Recipe, Side, check_recipe, load_pack, read_pack_document
 from graftmt.packs.archive import ARCHIVE
-from graftmt.packs.components.language_code import code_of, with_base_codes
 from graftmt.packs.storage import check_place as check_pack_place
 from graftmt.packs.storage import check_unclaimed
 from graftmt.places import RUNS, check_place
 from graftmt.text import languages_of
 from graftmt.text.aliases import find_language, new_language
 from graftmt.training import PackConfig
-from graftmt.training.pack_preparation import check_parent, other_side
+from graftmt.training.pack_job import check_parent, other_side
 
 NO_AUGMENTATION = "none"
 TEACHER_ALONE = "--teacher is the model that back-translates for --augment; give both or neither."
@@ -124,7 +123,7 @@ def requests_of(
         if recipe is None and options.recipe is not None:
             recipe = Recipe.parse(options.recipe)
         if recipe is not None:
-            recipe = with_base_codes(recipe, side, base)
+            recipe = recipe.with_codes_of(base, side)
         augment = lines if options.augment is None else options.augment
         request = Request(
             options=options,
@@ -181,8 +180,8 @@ def check_request(request: Request, base: Base) -> None:
     options, parent = request.options, request.parent
     recipe = recipe_of(request, base, augmented=request.augment != NO_AUGMENTATION)
     _check_code(recipe, options)
-    if code_of(recipe).is_nearest:
-        recipe = recipe.having(replace(code_of(recipe), language=languages_of(base.tokenizer, request.side)[0]))
+    if recipe.code.is_nearest:
+        recipe = recipe.having(recipe.code.naming(languages_of(base.tokenizer, request.side)[0]))
     check_recipe(recipe, request.side, options.languages, base)
     if parent is not None:
         config = PackConfig(run=Path(), languages=options.languages, side=request.side, parent=options.parent)
@@ -206,7 +205,7 @@ def check_request(request: Request, base: Base) -> None:
 
 
 def _check_code(recipe: Recipe, options: AddOptions) -> None:
-    nearest = code_of(recipe).is_nearest
+    nearest = recipe.code.is_nearest
     if options.codes_from is not None and not nearest:
         raise ConfigError(f"--codes-from is for a recipe with code:proxy:nearest; this one is {str(recipe)!r}. Leave it out.")
     if nearest and options.codes_from is None:
@@ -297,54 +296,3 @@ def recipe_of(request: Request, base: Base, *, augmented: bool) -> Recipe:
     if request.parent is not None:
         return request.parent.recipe
     return request.recipe or default_recipe(request.side, base, request.options.partners, augmented=augmented)
-
-
-def default_augmentation(request: Request, corpus: AddCorpus, base: Base) -> str | None:
-    """The lines in the base's other languages that keep them where the default recipe tunes the encoder, as `--augment` has it.
-
-    For text with one partner alone, for with several the encoder sees several codes; and where there is enough of it.
-    """
-    if not augments_by_default(request, base) or _why_no_lines(request, corpus, base):
-        return None
-    each, most = pairs_for_a_line(base, len(request.languages)), most_lines(base, len(request.languages))
-    lines = corpus.pairs(most=most * each) // each
-    return f"{lines}-bt" if lines >= FEWEST_LINES else None
-
-
-def _why_no_lines(request: Request, corpus: AddCorpus, base: Base) -> str:
-    """What keeps the base from translating the text into others of its languages; "" where nothing does."""
-    partner, *others = corpus.partners
-    if others:
-        return "training sees several languages already"
-    if not {*base.target_languages} - {partner}:
-        return f"the base {'has' if len(base.languages) == 1 else 'writes'} no other language"
-    if partner not in base.source_languages and request.options.teacher is None:
-        return f"the base does not read {partner}, so it cannot translate the text into its other languages"
-    return ""
-
-
-def augments_by_default(request: Request, base: Base) -> bool:
-    if request.side == "target" or request.augment is not None or request.recipe is not None:
-        return False
-    parent = request.parent
-    return parent is None or parent.recipe == default_recipe(request.side, base, request.options.partners)
-
-
-def reason_for(plan: AddPlan) -> str:
-    """What was chosen of what was not asked for, and why; nothing where all was asked for, or is as ever."""
-    request, base, parent = plan.request, plan.base, plan.parent
-    if not augments_by_default(request, base):
-        return ""
-    if plan.augment is not None:
-        words = (
-            f"--augment {plan.augment} by default: lines in the base's other languages keep these while the encoder learns "
-            f"to read {', '.join(request.languages)}."
-        )
-        return words if parent is not None else f"{words} For embeddings alone: --augment none."
-    if why := _why_no_lines(request, plan.given, base):
-        return "" if parent is not None else f"embeddings alone by default: {why}."
-    needed = FEWEST_LINES * pairs_for_a_line(base, len(request.languages))
-    why = f"{plan.given.pairs(needed):,} line pairs are too few for lines in the base's other languages; {needed:,} are needed"
-    if parent is None:
-        return f"embeddings alone by default: {why}."
-    return f"warning: {why}. The encoder is trained on, and may forget those languages; more text, or --with all, prevents it."

@@ -1,13 +1,13 @@
-"""What became of a pack: scores of trained and other directions, against a pivot, and samples to judge by. Layer 6."""
+"""What became of a pack: scores of trained and other directions, against a pivot, wrong numbers, and samples. Layer 6."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from graftmt.adding.numbers import NONE, Numbers, count_numbers
 from graftmt.assessment.direction_lines import LONGEST_SENTENCE, Evaluation, evaluate_directions, with_sentences
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction
@@ -29,6 +29,41 @@ NOTABLE = 1.0
 FEW_LINES = 100
 """Below which such a difference may be chance."""
 
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Translations of lines with a number, and how many have other numbers: what chrF hardly sees and a reader minds most."""
+
+    lines: int = 0
+    wrong: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of those that are wrong; 0.0 where no line has a number."""
+        return self.wrong / self.lines if self.lines else 0.0
+
+
+NO_NUMBERS = Numbers()
+
+
+def count_numbers(evaluations: Iterable[Evaluation]) -> Numbers:
+    """A translation is wrong whose numbers are neither those of the source nor those of the reference, in any order."""
+    lines = wrong = 0
+    for one in evaluations:
+        for source, hypothesis, reference in zip(one.sources, one.hypotheses, one.references, strict=True):
+            right = (_numbers(source), _numbers(reference))
+            if any(right):
+                lines += 1
+                wrong += _numbers(hypothesis) not in right
+    return Numbers(lines, wrong)
+
+
+def _numbers(text: str) -> list[int]:
+    """Runs of digits of any script, in order of size: 1,000 and 1.000 are the same, 2/3 and 3. 2. too."""
+    return sorted(int(digits[:18]) for digits in _DIGITS.findall(text))
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -44,9 +79,9 @@ class Verdict:
     own: float | None = None
     """Mean chrF of some of the base's own directions on this text; None where it has no lines for any."""
     own_directions: tuple[str, ...] = ()
-    numbers: Numbers = NONE
+    numbers: Numbers = NO_NUMBERS
     """Of the trained directions' translations."""
-    own_numbers: Numbers = NONE
+    own_numbers: Numbers = NO_NUMBERS
 
     @property
     def words(self) -> str:

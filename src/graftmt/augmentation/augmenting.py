@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graftmt.augmentation.asked_text import choose_languages, open_splits
 from graftmt.augmentation.assembly import DROPPED, Outputs, write_augmented
 from graftmt.augmentation.augment_options import AugmentOptions
 from graftmt.augmentation.back_translation import (
@@ -21,9 +20,11 @@ from graftmt.augmentation.back_translation import (
     search_options,
 )
 from graftmt.augmentation.chunks import Work, differences
-from graftmt.augmentation.line_choice import Plan, Spec, make_plan
+from graftmt.augmentation.line_choice import Plan, Spec, choose_languages, make_plan
 from graftmt.base import Base, read_base_text
 from graftmt.data import Corpus
+from graftmt.data.corpus import check_equal_lengths, find_files
+from graftmt.data.training_text import in_order, open_split
 from graftmt.devices import choose_device
 from graftmt.engines import Engine
 from graftmt.errors import DataError, GraftError
@@ -82,7 +83,10 @@ def augment(
     base_languages = languages_of(text)
     known = (*options.new, *base_languages)
     splits = open_splits(options.train, options.new, known) if splits is None else splits
-    pivot, languages = choose_languages(options, splits["train"], base_languages, text.target_languages)
+    train, written = splits["train"], text.target_languages
+    pivot, languages = choose_languages(
+        options.new, train, base_languages, written, pivot=options.pivot, languages=options.languages
+    )
     teacher = Teacher(
         base=options.teacher or options.base,
         packs=parse_packs(options.packs),
@@ -92,7 +96,7 @@ def augment(
     )
     if spec.back_translated:
         teacher.check(pivot, languages)
-    begun = describe_work(options, spec, splits["train"], pivot, languages, teacher)
+    begun = describe_work(options, spec, train, pivot, languages, teacher)
     facts = describe_corpus(options, splits, begun)
     work = Work(options.work)
     check_outside_models(options.output)
@@ -108,7 +112,7 @@ def augment(
                     work.begin(begun)
                 plan = make_plan(
                     spec,
-                    splits["train"],
+                    train,
                     new=options.new,
                     pivot=pivot,
                     languages=languages,
@@ -320,3 +324,17 @@ def report_lines(result: AugmentResult) -> list[str]:
     if report["repeated"]:
         lines.append(f"{report['repeated']:,} lines repeat a text and were not considered")
     return lines
+
+
+def open_splits(train: Sequence[str], new: Sequence[str], known: Sequence[str]) -> dict[str, Corpus]:
+    """A folder's splits in the languages known here, or the training text alone where it comes as files."""
+    splits = {"train": open_split(train, "train", known, new)}
+    folder = Path(train[0]).expanduser()
+    if folder.is_dir():
+        for split in ("valid", "test"):
+            corpus = in_order(Corpus(folder, split, find_files(folder, split)), known)
+            if corpus.files:
+                # Now, and not when the translations are there and all is written.
+                check_equal_lengths({name: sum(1 for _ in corpus.lines(name)) for name in corpus.languages}, corpus)
+                splits[split] = corpus
+    return splits

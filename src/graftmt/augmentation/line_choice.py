@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graftmt.data import Corpus
 from graftmt.data.corpus import check_equal_lengths
 from graftmt.errors import ConfigError, DataError, LanguageError, nearest
+from graftmt.text.aliases import english_in
 
 Mask: TypeAlias = NDArray[np.bool_]
 Hashes: TypeAlias = NDArray[np.uint64]
@@ -79,6 +80,43 @@ class Spec:
         else:
             name = f"{lines // 1000}k lines per lang" if lines % 1000 == 0 else f"{lines} lines per lang"
         return name + (" (BT)" if self.back_translated else "")
+
+
+def choose_languages(
+    new: Sequence[str],
+    train: Corpus,
+    base_languages: Sequence[str],
+    written: Sequence[str],
+    *,
+    pivot: str | None = None,
+    languages: Sequence[str] | None = None,
+) -> tuple[str, tuple[str, ...]]:
+    """The pivot, and the other languages to pair the new ones with: by default all that the base has `written`."""
+    for language in new:
+        if language in base_languages:
+            raise LanguageError(f"{language} is already one of the base's languages ({', '.join(base_languages)}).")
+    partners = [language for language in train.languages if language in base_languages]
+    pivot = pivot or english_in(partners) or (partners[0] if len(partners) == 1 else "")
+    if not pivot:
+        raise LanguageError(
+            f"the text in {train.folder} has {', '.join(partners) or 'none'} of the base's languages; say with --pivot which "
+            f"one {', '.join(new)} is paired with and can be translated from."
+        )
+    if pivot not in partners:
+        raise LanguageError(
+            f"--pivot: {pivot!r} is not among the base's languages in {train.folder}{nearest(pivot, partners) or '.'} Those "
+            f"are: {', '.join(partners) or 'none'}."
+        )
+    if languages is None:
+        return pivot, tuple(language for language in written if language != pivot)
+    for language in languages:
+        if language not in base_languages or language == pivot:
+            others = [name for name in base_languages if name != pivot]
+            why = "is the pivot, which is there anyway" if language == pivot else "is not one of the base's languages"
+            raise LanguageError(
+                f"--languages: {language!r} {why}{nearest(language, others) or '.'} Choose among: {', '.join(others)}."
+            )
+    return pivot, tuple(dict.fromkeys(languages))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graftmt.adding.add_options import AddOptions
-from graftmt.cli.common import AsJson, Quiet, json_text, plain, show_samples, stoppable, tell
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, Quiet, takes
+from graftmt.cli.output import json_text, plain, show_samples, stoppable, tell
 from graftmt.progress import silence
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -34,8 +35,8 @@ from graftmt.cli import (
     verify,
 )
 from graftmt.cli.help import set_help
-from graftmt.cli.streams import BROKEN_PIPE, check_arguments, drop_output, finish_output, open_streams
-from graftmt.errors import GraftError, printable
+from graftmt.cli.output import BROKEN_PIPE, drop_output, finish_output, open_streams
+from graftmt.errors import ConfigError, GraftError, printable
 from graftmt.progress import announce, on_standard_error
 from graftmt.workers import end_with_parent
 
@@ -185,6 +186,21 @@ def main() -> None:
         finish_output()
         leave_together(leaving.code)
         raise
+
+
+def check_arguments(arguments: list[str]) -> None:
+    """Paths are kept in JSON and YAML, which are UTF-8; and no path may be a link that leads to itself."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"the argument {argument!r} is not valid UTF-8; rename the file, or link to it.") from None
+        for path in (argument, argument.partition("=")[2]):
+            try:
+                os.stat(path)
+            except (OSError, ValueError) as error:
+                if getattr(error, "errno", None) == errno.ELOOP:
+                    raise ConfigError(f"{path} is a link that leads to itself; give another path.") from None
 
 
 def run(debug: bool) -> NoReturn:

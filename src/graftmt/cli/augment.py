@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graftmt.augmentation.augment_options import AugmentOptions
-from graftmt.cli.common import AsJson, Quiet, json_text, plain, stoppable
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, Quiet, takes
+from graftmt.cli.output import json_text, plain, stoppable
 
 if TYPE_CHECKING:
     from graftmt.augmentation.augmenting import AugmentResult

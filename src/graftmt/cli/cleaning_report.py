@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from graftmt.cli.common import plain
+from graftmt.cli.output import plain
 
 MUCH = 0.1
 """Share of a language's texts that a rule may drop without a warning."""

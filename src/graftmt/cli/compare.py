@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, Tokenize, json_text
+from graftmt.cli.declared import AsJson, Quiet, Tokenize
+from graftmt.cli.output import json_text
 
 
 def compare(

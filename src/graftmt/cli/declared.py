@@ -1,18 +1,77 @@
-"""Commands made from dataclasses of options: names, kinds, defaults and help are read from the fields."""
+"""Options, each declared once: commands are made from the fields of dataclasses; what else several commands share is here."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import inspect
+import math
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from graftmt.cli.common import finite
+from graftmt.errors import ConfigError
 from graftmt.options import Spelling, field_docs, items, spelling_of
+from graftmt.progress import silence
+
+if TYPE_CHECKING:
+    from graftmt.translation_options import ModelOptions
+    from graftmt.translator import Translator
+
+
+def finite(value: float | None) -> float | None:
+    """For options that are numbers: `nan` passes every comparison, and decides nothing."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a number that can be meant.")
+    return value
+
+
+BaseFolder = Annotated[Path, typer.Option("--base", "-b", help="Folder of the base")]
+Beam = Annotated[int, typer.Option("--beam", help="Hypotheses kept; 1: greedy, faster")]
+Device = Annotated[str, typer.Option("--device", metavar="NAME", help="cpu, cuda, cuda:1 or auto")]
+Packs = Annotated[
+    list[str] | None, typer.Option("--packs", "-p", metavar="PACKS", help="Packs, with commas; NAME=PATH names one")
+]
+Tokenize = Annotated[
+    str | None,
+    typer.Option("--tokenize", metavar="NAME", help="BLEU's tokeniser (default: by language)"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
+
+
+def silenced(context: typer.Context, quiet: bool) -> bool:
+    """--quiet: nobody hears what the command says on the way."""
+    if quiet:
+        context.with_resource(silence())
+    return quiet
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=silenced, help="No progress messages")]
+Minutes = Annotated[
+    float | None,
+    typer.Option("--minutes", metavar="N", min=0, callback=finite, help="Stop cleanly after N minutes; rerun to resume"),
+]
+
+
+def numbers(text: str, option: str) -> list[int]:
+    """A list with commas in which each item is a number from 0; `option` is where it was given."""
+    for item in (found := items(text)):
+        if not (item.isascii() and item.isdecimal() and len(item) < 10):
+            raise ConfigError(f"{option} {text!r}: {item!r} is no number; write numbers with commas, such as 2,3.")
+    return list(map(int, found))
+
+
+def open_translator(options: ModelOptions) -> Translator:
+    """Base and packs as they were named, run by the engine that was named; `options.device` is chosen already."""
+    from graftmt.interop.engine_registry import open_translator
+    from graftmt.packs.named_packs import parse_packs
+
+    packs = parse_packs(options.packs)
+    return open_translator(options.engine, options.base, packs, device=options.device, dtype=options.dtype)
+
 
 Command = Callable[..., None]
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, Beam, Device, Quiet, json_text, plain, show_samples, stoppable
+from graftmt.cli.declared import AsJson, Beam, Device, Quiet
+from graftmt.cli.output import json_text, plain, show_samples, stoppable
 
 
 def demo(

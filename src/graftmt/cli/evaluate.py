@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from graftmt.assessment.evaluate_options import EvaluateOptions
-from graftmt.cli.common import AsJson, Quiet, json_text, open_translator, plain
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, Quiet, open_translator, takes
+from graftmt.cli.output import json_text, plain
 from graftmt.progress import say
 
 

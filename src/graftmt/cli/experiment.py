@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from graftmt.cli import experiment_check, experiment_report
-from graftmt.cli.common import AsJson, Minutes, Quiet, json_text, tell
+from graftmt.cli.declared import AsJson, Minutes, Quiet
 from graftmt.cli.experiment_listing import say_outcome, show_jobs, show_rows
 from graftmt.cli.experiment_request import Asked, Selected
+from graftmt.cli.output import json_text, tell
 
 app = typer.Typer(
     help="Run the paper's tables and figures, list what is done, and write reports.",

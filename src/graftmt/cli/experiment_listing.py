@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graftmt.cli.common import plain, tell
+from graftmt.cli.output import plain, tell
 from graftmt.progress import announce
 
 if TYPE_CHECKING:

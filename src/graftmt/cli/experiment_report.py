@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, hand_over, json_text, numbers, plain
+from graftmt.cli.declared import AsJson, numbers
+from graftmt.cli.output import hand_over, json_text, plain
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:

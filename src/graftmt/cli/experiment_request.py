@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graftmt.cli.common import numbers
+from graftmt.cli.declared import numbers
 from graftmt.errors import ConfigError
 from graftmt.options import items
 from graftmt.progress import silence

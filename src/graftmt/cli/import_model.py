@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graftmt.cli.common import AsJson, Quiet, json_text, tell
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, Quiet, takes
+from graftmt.cli.output import json_text, tell
 from graftmt.errors import first_few
 from graftmt.interop.importing.import_options import ImportOptions
 

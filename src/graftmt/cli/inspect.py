@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, json_text, plain
+from graftmt.cli.declared import AsJson
+from graftmt.cli.output import json_text, plain
 from graftmt.errors import GraftError
 from graftmt.places import EXPORT, EXPORT_DOCUMENT
 
@@ -29,7 +30,7 @@ def inspect(
     """
     facts = describe(folder)
     if plot is not None:
-        from graftmt.training.curves import plot_run
+        from graftmt.training.journal import plot_run
 
         facts["plots"] = [str(path) for path in plot_run(folder, plot)]
     if as_json:

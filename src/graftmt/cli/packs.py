@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from graftmt.cli.common import AsJson, finite, json_text, plain, tell
+from graftmt.cli.declared import AsJson, finite
+from graftmt.cli.output import json_text, plain, tell
 
 if TYPE_CHECKING:
     from graftmt.sharing.index import Listing

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from graftmt.cli.cleaning_report import show, warn_of_losses
-from graftmt.cli.common import AsJson, Quiet, json_text
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, Quiet, takes
+from graftmt.cli.output import json_text
 from graftmt.prepare.clean_options import CleanOptions
 from graftmt.prepare.cleaning_rules import CleaningConfig
 

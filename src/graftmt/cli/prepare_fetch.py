@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet
+from graftmt.cli.declared import AsJson, Quiet
 from graftmt.cli.prepare_files import parse_codes, parse_limits, write_splits
 from graftmt.cli.prepare_read import RATIO, SIZE, Languages, MaxRatio, MaxSize, Output
 from graftmt.errors import ConfigError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graftmt.cli.common import json_text, plain
+from graftmt.cli.output import json_text, plain
 from graftmt.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, finite, json_text, numbers
+from graftmt.cli.declared import AsJson, Quiet, finite, numbers
+from graftmt.cli.output import json_text
 from graftmt.cli.prepare_files import _show, convert, find, parse_codes, paths_of, write_splits
 from graftmt.errors import ConfigError
 
@@ -20,14 +21,7 @@ Inputs = Annotated[
     ),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Corpus folder to write; replaces an earlier corpus")]
-Languages = Annotated[
-    str | None,
-    typer.Option(
-        "--languages",
-        "-l",
-        help="Languages to read: en,fr=fra_Latn (default: all)",
-    ),
-]
+Languages = Annotated[str | None, typer.Option("--languages", "-l", help="Languages to read: en,fr=fra_Latn (default: all)")]
 Columns = Annotated[
     str | None,
     typer.Option("--columns", "-c", help="Columns by name or number: en=source,fr=target or en=1,fr=2"),

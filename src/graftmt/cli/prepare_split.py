@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, json_text, tell
+from graftmt.cli.declared import AsJson, Quiet
+from graftmt.cli.output import json_text, tell
 from graftmt.options import items
 
 

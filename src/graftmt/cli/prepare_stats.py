@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, finite, hand_over, json_text
+from graftmt.cli.declared import AsJson, Quiet, finite
+from graftmt.cli.output import hand_over, json_text
 
 Temperature = Annotated[
     float,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graftmt.cli.common import AsJson, Quiet, json_text, tell
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, Quiet, takes
+from graftmt.cli.output import json_text, tell
 from graftmt.sharing.pull_options import PullOptions
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graftmt.cli.common import AsJson, json_text
+from graftmt.cli.declared import AsJson
+from graftmt.cli.output import json_text
 from graftmt.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def recipes(
     """
     if side is not None:
         check_choice("--side", side, ("source", "target"))
-    from graftmt.packs.notation import papers_number
+    from graftmt.packs.recipe import papers_number
 
     if components and (recipe is not None or number is not None):
         raise ConfigError("--components shows all kinds of components; leave the recipe and --id out.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graftmt.cli.common import AsJson, Quiet, hand_over, json_text, stoppable
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, Quiet, takes
+from graftmt.cli.output import hand_over, json_text, stoppable
 from graftmt.run_options import RetrainOptions
 
 

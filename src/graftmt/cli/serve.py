@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, Quiet, json_text
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, Quiet, takes
+from graftmt.cli.output import json_text
 from graftmt.errors import ConfigError
 from graftmt.progress import say
 from graftmt.server.serve_options import ServeOptions

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from graftmt.cli.common import AsJson, Quiet, hand_over, stoppable
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, Quiet, takes
+from graftmt.cli.output import hand_over, stoppable
 from graftmt.run_options import RunOptions
 
 

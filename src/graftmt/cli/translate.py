@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from graftmt.cli.common import AsJson, hand_over, json_text, open_translator, silenced
-from graftmt.cli.declared import takes
+from graftmt.cli.declared import AsJson, open_translator, silenced, takes
+from graftmt.cli.output import hand_over, json_text
 from graftmt.errors import ConfigError, DataError, LanguageError
 from graftmt.progress import say
 from graftmt.translation_options import TranslateOptions

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from graftmt.cli.common import AsJson, BaseFolder, Beam, Device, Packs, json_text, tell
+from graftmt.cli.declared import AsJson, BaseFolder, Beam, Device, Packs
+from graftmt.cli.output import json_text, tell
 
 
 def verify(

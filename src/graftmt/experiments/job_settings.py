@@ -15,7 +15,7 @@ from graftmt.experiments.jobs import Job, described, trained, trains
 from graftmt.experiments.profiles import Profile, TrainingSection
 from graftmt.packs.recipe import Recipe
 from graftmt.training import PackConfig, PackDataConfig, RetrainConfig, StageConfig, TrainConfig
-from graftmt.training.pack_directions import with_scoped_stage
+from graftmt.training.pack_job import with_scoped_stage
 from graftmt.training.run_configuration import MAY_CHANGE, DataConfig, RetrainDataConfig, RunConfig
 
 Config = TypeVar("Config", bound=RunConfig)

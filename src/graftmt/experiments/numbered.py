@@ -6,7 +6,7 @@ from graftmt.augmentation.line_choice import Spec
 from graftmt.errors import ConfigError
 from graftmt.experiments.paper import row
 from graftmt.packs import Recipe, Side
-from graftmt.packs.notation import papers_number
+from graftmt.packs.recipe import papers_number
 
 
 def numbered_recipe(text: str, side: Side) -> tuple[Recipe, str | None] | None:

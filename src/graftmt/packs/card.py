@@ -1,12 +1,16 @@
-"""A pack's card: the facts that are stored with it for people, what programs read of them, and its README.md. Layer 3."""
+"""A pack's card: the facts that are stored with it for people, what programs read of them, and its README.md. Layer 3.
+
+None of it is part of the fingerprint.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from graftmt.base import Base
 from graftmt.base_card import in_table, licence_front_matter
-from graftmt.packs.provenance import in_words
+from graftmt.text.language_tags import words_for
 
 
 class _ChrF(TypedDict):
@@ -76,6 +80,31 @@ class PackCard(TypedDict, total=False):
     few: list[str]
     steps: int
     training_seconds: float
+
+
+ORIGIN = ("name", "family", "revision", "licence")
+"""What a card repeats of a base's origin."""
+
+
+def provenance(base: Base, languages: Sequence[str]) -> dict[str, Any]:
+    """What a pack's card says of its base and its languages: codes, and their names where a library knows them."""
+    origin = base.card.get("origin") or {}
+    found = {key: origin[key] for key in ORIGIN if isinstance(origin.get(key), str)}
+    if "name" not in found and base.folder is not None:
+        found["name"] = folder_name(base.folder.resolve().parts)
+    return {"made_for": found, "language_names": {code: words_for(code) or code for code in languages}}
+
+
+def folder_name(parts: Sequence[str]) -> str:
+    """The end of a path that tells a base from others: demo/base rather than base."""
+    names = [part for part in parts if part.strip("/\\")]
+    return "/".join(names[-2:] if names[-1:] == ["base"] else names[-1:])
+
+
+def in_words(card: Mapping[str, Any], code: str) -> str:
+    """`Greek (el)`; the code alone where it has no name."""
+    name = (card.get("language_names") or {}).get(code, code)
+    return code if name == code else f"{name} ({code})"
 
 
 def pack_card(document: Mapping[str, Any]) -> str:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from torch import Tensor
 
 from graftmt.errors import ConfigError
+from graftmt.text import CodePlacement, Text
 
 if TYPE_CHECKING:
     from graftmt.base import Base
     from graftmt.model import ModelConfig
-    from graftmt.packs.beginning import Beginning
-    from graftmt.packs.installation import Installation
+    from graftmt.packs.composition import Installation
+    from graftmt.packs.pack import Beginning
     from graftmt.packs.parts import Setting
 
 Side = Literal["source", "target"]
@@ -183,3 +184,31 @@ class Component(ABC):
     def export(self, config: ModelConfig) -> Export:
         """What becomes of it in CTranslate2 or Hugging Face."""
         return Export("impossible", f"{self} does not say what it is in another program; translate with graftmt.")
+
+
+class CodeComponent(Component):
+    """The choice of a language code, which every recipe has: `Recipe.code`."""
+
+    own_codes: ClassVar[str]
+    """The tensor of codes that the pack has learned, a row for each of its languages."""
+
+    @property
+    @abstractmethod
+    def is_nearest(self) -> bool:
+        """Whether it is still to be found out which of the base's codes it is."""
+
+    @abstractmethod
+    def naming(self, language: str) -> Self:
+        """The same with the code of this language of the base."""
+
+    @abstractmethod
+    def named_as_in(self, codes: Sequence[str]) -> Self:
+        """The same with the base's own name for its language, of all those that the base has codes of."""
+
+    @abstractmethod
+    def is_own(self, side: Side, placement: CodePlacement) -> bool:
+        """Whether a pack brings a row for each of its languages."""
+
+    @abstractmethod
+    def rows_of(self, text: Text, number: int, placement: CodePlacement) -> list[int]:
+        """The rows of a matrix that are written for the pack's language of this number. First come those of `text`."""

@@ -1,19 +1,20 @@
 """A recipe: what a pack trains, as a list of components that are checked and have one canonical form. Layer 3.
 
 `embed + dec-last-layer + enc-adapters-last(1024)`: `str` gives that form in the paper's own notation (Table 29), of which
-`notation` reads any spelling. What it means for an architecture is in `parts`.
+`Recipe.parse` reads any spelling; its errors say where and what may stand there. What it means for an architecture is in
+`parts`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
 
-from graftmt.errors import ConfigError
-from graftmt.packs.code_component import CodeComponent
-from graftmt.packs.component import Component, Side
+from graftmt.errors import ConfigError, nearest
+from graftmt.packs.component import SCOPED, CodeComponent, Component, Side, Written
 from graftmt.packs.registry import Kind, kinds
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ class Recipe:
     @classmethod
     def parse(cls, text: str) -> Recipe:
         """The recipe that a text means; where it means none, the error says at which character and what may stand there."""
-        from graftmt.packs.notation import read_recipe  # which makes recipes, and so imports this module
-
         if not isinstance(text, str):
             raise ConfigError(
                 f"the recipe is {text!r}; expected a text such as 'embed + enc-first-layer'. `graftmt recipes` lists some. "
@@ -106,3 +105,90 @@ def _by_kind(components: Sequence[Component]) -> list[tuple[Kind, list[Component
         return kind.position, kind.__module__, kind.__name__
 
     return [(type(own[0]), own) for own in (list(group) for _, group in groupby(sorted(components, key=place), key=place))]
+
+
+_NUMBER = re.compile(r"\(\s*(?P<bracketed>[0-9]{1,9})\s*\)|(?P<bare>[0-9]{1,9})")
+
+
+class UnknownComponentError(ConfigError):
+    """A recipe names a component of no kind that is installed."""
+
+    def __init__(self, message: str, component: str) -> None:
+        super().__init__(message)
+        self.component = component
+
+
+def papers_number(text: str) -> int | None:
+    """12 of `12` and `(12)`, as the paper calls its models; None of anything else. What that model is, is not known here."""
+    match = _NUMBER.fullmatch(text.strip())
+    return int(match["bracketed"] or match["bare"]) if match else None
+
+
+def read_recipe(text: str) -> Recipe:
+    """Components joined by `+`, in any order; each kind reads its own spellings."""
+    components: list[Component] = []
+    for written in _split(text):
+        for component in _read(written):
+            for earlier in components:
+                if clash := component.clash(earlier):
+                    raise written.error(f"{written.text!r} {clash}")
+            components.append(component)
+    present = {type(component) for component in components}
+    for kind in kinds():
+        if kind.missing and kind not in present:
+            raise Written(text, text).error(kind.missing)
+    return Recipe(tuple(components))
+
+
+def expected() -> str:
+    """What a recipe may have, as an error says it."""
+    forms = [description.form for kind in kinds() for description in kind.descriptions]
+    return f"{', '.join(forms)}; also with dec- for enc-, and first, last or 1,2,3 for all"
+
+
+def _split(text: str) -> list[Written]:
+    """The components as they are written, each with the one that follows it."""
+    found, start = [], 0
+    for part in text.split("+"):
+        own = part.strip()
+        if not own:
+            raise Written(text, "", start).error(f"a component is missing; expected {expected()}.")
+        where = start + part.index(own)
+        head, at, scope = own.partition("@")
+        if at and at + scope.strip().lower() != SCOPED:
+            what = f"'@{scope.strip()}' is no scope; write '{SCOPED}', for the directions that were trained."
+            raise Written(text, own, where).error(what, len(head))
+        found.append(Written(text, head.rstrip(), where, bool(at)))
+        start += len(part) + 1
+    for position in range(len(found) - 2, -1, -1):
+        found[position] = replace(found[position], following=found[position + 1])
+    return found
+
+
+def _read(written: Written) -> list[Component]:
+    for kind in kinds():
+        found = kind.read(written)
+        if found is None:
+            continue
+        if written.scoped and not all(component.scoped for component in found):
+            what = f"{written.text!r} cannot be for trained directions only; '{SCOPED}' stands after {_with_scope()}."
+            raise written.error(what)
+        return list(found)
+    if (number := papers_number(written.text)) is not None:
+        what = f"{written.text!r} is a number; write the components of that model, which `graftmt recipes --id {number}` shows."
+        raise written.error(what)
+    what = f"{written.text!r} is no component{_suggestion(written.text)} Expected {expected()}."
+    raise UnknownComponentError(written.message(what), written.text)
+
+
+def _with_scope() -> str:
+    """One way to write each kind that may have a scope."""
+    scoped = [kind for kind in kinds() if is_dataclass(kind) and "scoped" in {field.name for field in fields(kind)}]
+    return ", ".join(kind.descriptions[0].form for kind in scoped if kind.descriptions)
+
+
+def _suggestion(text: str) -> str:
+    """The nearest component, with the dimension that stands in the text."""
+    head, bracket, tail = text.lower().partition("(")
+    meant = head.strip() + bracket + tail
+    return nearest(meant, [form for kind in kinds() for form in kind.suggestions(meant)]) or "."

@@ -27,10 +27,9 @@ from graftmt.model import ModelConfig, architecture_document
 from graftmt.packs.archive import AGAIN, ARCHIVE, CARD, DOCUMENT, TENSORS, open_pack, write_archive
 from graftmt.packs.card import PackCard, pack_card
 from graftmt.packs.component import SCOPED, Side
-from graftmt.packs.notation import UnknownComponentError
 from graftmt.packs.pack import Pack
 from graftmt.packs.parts import Setting, tensor_shapes
-from graftmt.packs.recipe import Recipe
+from graftmt.packs.recipe import Recipe, UnknownComponentError
 from graftmt.packs.registry import packages_of
 from graftmt.places import PACK, check_file
 from graftmt.tensor_files import TensorFile, hash_tensors

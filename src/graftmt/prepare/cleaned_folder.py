@@ -1,21 +1,24 @@
-"""`graftmt prepare clean`: splits of a corpus folder cleaned, the others copied. Layer 4."""
+"""`graftmt prepare clean`: splits of a corpus folder, read as they are stored, cleaned, and the others copied. Layer 4."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
+from lzma import LZMAError
+from pathlib import Path
 from typing import Any
 
-from graftmt.data.corpus import Corpus, read_lines, segmented
+from graftmt.data.corpus import Corpus, check_equal_lengths, open_binary, read_lines, segmented
 from graftmt.errors import DataError, nearest
 from graftmt.prepare.clean_options import CleanOptions
 from graftmt.prepare.cleaning import ChunkMapper, CleaningReport, clean
 from graftmt.prepare.cleaning_rules import CleaningConfig
 from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
-from graftmt.prepare.raw import raw_source
 from graftmt.prepare.refusal import check_source, refuse, refuse_another_language
-from graftmt.prepare.source import ORIGIN, Source, counted, spread_lines, write_corpus
+from graftmt.prepare.source import ORIGIN, Line, Source, counted, spread_lines, write_corpus
 from graftmt.reading import open_regular
 from graftmt.text.aliases import english_in
 
@@ -86,3 +89,34 @@ def check_in_step(corpus: Corpus, reference: str, *, force: bool) -> None:
     reference = reference or english_in(source.languages) or source.languages[0]
     if reference in source.languages:  # what is not there is an error of its own
         refuse(check_source(source, reference), source.name, force=force, origin=origin)
+
+
+def raw_source(corpus: Corpus) -> Source:
+    """A split as it is stored, for cleaning: bytes that are not UTF-8 become U+FFFD, and NUL and very long lines pass.
+
+    Other readers call these errors; here rules find, count and drop them.
+    """
+
+    def read() -> Iterator[Line]:
+        readers = [_raw_lines(path) for path in corpus.files.values()]
+        lengths = [0] * len(readers)
+        while None not in (texts := [next(reader, None) for reader in readers]):
+            lengths = [length + 1 for length in lengths]
+            yield tuple(text for text in texts if text is not None)
+        for place, (text, reader) in enumerate(zip(texts, readers, strict=True)):
+            lengths[place] += (text is not None) + sum(1 for _ in reader)
+        check_equal_lengths(dict(zip(corpus.languages, lengths, strict=True)), corpus)
+
+    return Source(f"{corpus.folder}, {corpus.split}", corpus.languages, read)
+
+
+def _raw_lines(path: Path) -> Iterator[str]:
+    number = 0
+    try:
+        with open_binary(path) as handle:
+            for number, raw in enumerate(handle, 1):
+                if number == 1 and raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                    raise DataError(f"{path} is in UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 FILE > NEW-FILE")
+                yield raw.decode("utf-8", errors="replace").rstrip("\r\n")
+    except (OSError, EOFError, LZMAError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read past line {number} ({error}); the file may be truncated.") from None

@@ -13,8 +13,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from graftmt.errors import LanguageError, nearest
-from graftmt.prepare.cleaning_counts import Counts
-from graftmt.prepare.cleaning_rules import ALONE, RULES, CleaningConfig
+from graftmt.prepare.cleaning_rules import ALONE, RULES, CleaningConfig, Counts
 from graftmt.prepare.detector import detector_code
 from graftmt.prepare.evidence import MOST_TEXTS, spread
 from graftmt.prepare.hashes import SeenLines

@@ -7,7 +7,7 @@ features found in it, so a column of log-probabilities learnt in another way can
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from copy import copy
 from functools import cache
 from typing import Any, TypeAlias
@@ -112,9 +112,3 @@ def columns_of(codes: tuple[str, ...]) -> tuple[tuple[str, ...], Floats, Floats]
     places = [place for place, code in enumerate(model.nb_classes) if code in codes]
     table = np.ascontiguousarray(model.nb_ptc[:, places], dtype=np.float32)
     return tuple(model.nb_classes[place] for place in places), table, np.asarray(model.nb_pc[places], dtype=np.float32)
-
-
-def known_codes(languages: Sequence[str]) -> tuple[str, ...]:
-    """The detector's codes for those of the languages that it knows, sorted, each once."""
-    known = detector_languages()
-    return tuple(sorted({code for language in languages if (code := detector_code(language)) in known}))

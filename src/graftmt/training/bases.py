@@ -17,10 +17,10 @@ from graftmt.files import write_json
 from graftmt.places import RUNS, check_place
 from graftmt.progress import say
 from graftmt.text import TextCodec
+from graftmt.training.checkpoints import RunState
 from graftmt.training.journal import OnStep
 from graftmt.training.run_configuration import BASE_MERGES, RunConfig, TrainConfig
 from graftmt.training.run_folder import held_run
-from graftmt.training.run_state import RunState
 from graftmt.training.run_text import report_unknown, run_subwords
 from graftmt.training.sharding import make_whole, shard
 from graftmt.training.stages import run_facts, run_stages, set_up_torch

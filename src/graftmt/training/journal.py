@@ -1,17 +1,23 @@
-"""What a run writes down while it goes: a JSONL log, and TensorBoard where it is installed. Layer 4."""
+"""What a run writes down while it goes: a log of losses, scores and pace, TensorBoard, and curves of the log. Layer 4."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from graftmt.data import Batch, PackedBatch
 from graftmt.errors import GraftError
+from graftmt.evaluation import plot_curves
 from graftmt.files import parse_json, write_text
 from graftmt.folders import check_watched, could_not_write, make_folder
+from graftmt.places import FILES, check_place
 from graftmt.reading import read_limited
+from graftmt.training.checkpoints import RunState
 
 OnStep: TypeAlias = Callable[[dict[str, Any]], None]
 """Hears each event of a run as it is written down: {"event": "train", "stage": 0, "step": 50, "loss": 4.2, …}."""
@@ -115,3 +121,76 @@ def is_event(event: Any) -> bool:
         return False
     figures = [value for key, value in event.items() if key in ("loss", "bleu", "chrf") or key.endswith(("/bleu", "/chrf"))]
     return all(type(value) in (int, float) for value in figures)
+
+
+class Pace:
+    """How fast it goes: tokens and padding since the last log, validation and saving left out."""
+
+    def __init__(self, state: RunState) -> None:
+        self.before, self.started = state.seconds, time.monotonic()
+        self._reset()
+
+    def _reset(self) -> None:
+        self.since, self.target, self.source, self.padded, self.waited = time.monotonic(), 0, 0, 0, 0.0
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Around the wait for data: what it takes is no good to anyone."""
+        started = time.monotonic()
+        yield
+        self.waited += time.monotonic() - started
+
+    def count(self, update: Sequence[Batch | PackedBatch]) -> None:
+        for batch in update:
+            self.target += batch.target_tokens
+            self.source += batch.source_tokens
+            self.padded += batch.size
+
+    def exclude(self, seconds: float) -> None:
+        self.since += seconds
+
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.started
+
+    def rates(self, state: RunState) -> dict[str, float]:
+        elapsed = max(1e-9, time.monotonic() - self.since)
+        rates = {
+            "target_tokens_per_second": self.target / elapsed,
+            "padding_share": 1 - (self.target + self.source) / max(1, self.padded),
+            "waiting_for_data": self.waited / elapsed,
+            "seconds": self.seconds(),
+            "target_tokens": state.target_tokens,
+        }
+        self._reset()
+        return rates
+
+
+def draw_if_possible(folder: Path) -> None:
+    """loss.png and chrf.png in the run's folder, where matplotlib is installed and something was logged."""
+    if find_spec("matplotlib") is not None and (folder / "log.jsonl").is_file():
+        plot_run(folder, folder)
+
+
+def plot_run(folder: Path, output: Path) -> list[Path]:
+    """The run's log as curves; the updates of later stages are counted on from those before."""
+    log = folder / "log.jsonl"
+    if not log.is_file():
+        raise GraftError(f"{folder} has no log.jsonl to plot; --plot takes the folder of a run (train, add).")
+    check_place(output, FILES)
+    events = read_log(log)
+    lengths: dict[int, int] = {}
+    for event in events:
+        lengths[event["stage"]] = max(lengths.get(event["stage"], 0), event["step"])
+
+    def curve(kind: str, name: str) -> list[tuple[float, float]]:
+        chosen = [event for event in events if event["event"] == kind and name in event]
+        return [(sum(lengths.get(s, 0) for s in range(e["stage"])) + e["step"], e[name]) for e in chosen]
+
+    losses = {"training": curve("train", "loss"), "validation": curve("validation", "loss")}
+    plot_curves(output / "loss.png", losses, title="Loss", x_label="update", y_label="label-smoothed loss")
+    names = sorted({name for event in events if event["event"] == "validation" for name in event if name.endswith("/chrf")})
+    if not names:
+        return [output / "loss.png"]
+    scores = {name.removesuffix("/chrf"): curve("validation", name) for name in names}
+    plot_curves(output / "chrf.png", scores, title="Validation chrF, greedy", x_label="update", y_label="chrF")
+    return [output / "loss.png", output / "chrf.png"]

@@ -23,15 +23,12 @@ from graftmt.files import write_json
 from graftmt.model import Transformer
 from graftmt.progress import Progress
 from graftmt.training.capture import CapturedStep
-from graftmt.training.checkpoints import Checkpoints
+from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.distribution import AnyBatch, Processes
-from graftmt.training.journal import Journal
-from graftmt.training.optimization import learning_rate, make_optimizer, packed_loss, smoothed_loss
-from graftmt.training.pace import Pace
+from graftmt.training.journal import Journal, Pace
+from graftmt.training.optimization import StageConfig, learning_rate, make_optimizer, packed_loss, smoothed_loss
 from graftmt.training.run_configuration import RunConfig
-from graftmt.training.run_state import RunState
 from graftmt.training.sharding import clip_gradients, group_shards, own_part
-from graftmt.training.stage_configuration import StageConfig
 from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.validation import Validator
 

@@ -17,9 +17,9 @@ from graftmt.places import RUNS, check_place
 from graftmt.text import pieces_of
 from graftmt.text.protocol import BYTES
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
-from graftmt.training.pack_directions import with_lines
+from graftmt.training.optimization import StageConfig
+from graftmt.training.pack_job import with_lines
 from graftmt.training.run_configuration import ModelSection, RetrainConfig, SubwordConfig
-from graftmt.training.stage_configuration import StageConfig
 
 VALIDATED = 4
 """Directions of the base that are validated unless they are named; and as many of each new language."""

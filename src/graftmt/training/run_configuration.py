@@ -9,7 +9,8 @@ from typing import Any, Literal
 from graftmt.configuration import LATER, above_zero, check_numbers, check_seed, one_or_more
 from graftmt.errors import ConfigError
 from graftmt.model import ModelConfig, named_size
-from graftmt.training.stage_configuration import StageConfig, ValidationConfig
+from graftmt.training.optimization import StageConfig
+from graftmt.training.validation import ValidationConfig
 
 MOST_PIECES = 10_000_000
 """Of a vocabulary: forty times those of the largest models."""

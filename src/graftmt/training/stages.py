@@ -23,13 +23,12 @@ from graftmt.files import write_text
 from graftmt.model import Transformer
 from graftmt.model.known_parts import all_known
 from graftmt.progress import progress, say
-from graftmt.training.checkpoints import Checkpoints
+from graftmt.training.checkpoints import Checkpoints, RunState
 from graftmt.training.distribution import Processes
 from graftmt.training.journal import Journal, OnStep
 from graftmt.training.loop import Trainer, mix_seed
 from graftmt.training.optimization import compile_layers
 from graftmt.training.run_configuration import RunConfig
-from graftmt.training.run_state import RunState
 from graftmt.training.sharding import held_bytes, whole_bytes
 from graftmt.training.stopping import Stopped, StopRequest
 from graftmt.training.training_job import Prepared, TrainingJob

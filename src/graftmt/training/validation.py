@@ -1,14 +1,15 @@
-"""How good a model is while it trains: loss, BLEU and chrF on named directions. Layer 4."""
+"""How good a model is while it trains: loss, BLEU and chrF on named directions, and the options of that. Layer 4."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from graftmt.configuration import check_numbers, one_or_more, zero_or_more
 from graftmt.data import BatchMaker, Corpus, Direction, TokenizedCorpus
 from graftmt.decoding import SearchOptions, search_all
 from graftmt.errors import DataError
@@ -16,6 +17,40 @@ from graftmt.evaluation import METRICS, score_direction
 from graftmt.model import Transformer
 from graftmt.text import Codec
 from graftmt.training.optimization import smoothed_loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationConfig:
+    """What is looked at while training."""
+
+    split: str = "valid"
+    directions: tuple[str, ...] = ()
+    """Up to eight English-centric ones unless named."""
+    lines: int = 200
+    every: int = 1000
+    """Steps between validations."""
+    metric: Literal["loss", "chrf", "bleu"] = "loss"
+    """What the best checkpoint is best in."""
+    translate: bool = True
+    """Also translate (greedily) for BLEU and chrF; the loss alone is quicker."""
+    translate_lines: int | None = None
+    """Translate only the first of `lines`; the loss is always of all (default: translate all)."""
+    watch: tuple[str, ...] | None = None
+    """Directions that are scored next to the others and do not count for the best checkpoint. A pack watches up to
+    three that are not trained, or on a few lines (data.few), unless they are named; [] watches none."""
+
+    def __post_init__(self) -> None:
+        check_numbers(self, "at least 1, or 0 for no validation", zero_or_more, "lines")
+        check_numbers(self, "at least 1", one_or_more, "every", "translate_lines")
+
+    @property
+    def translates(self) -> bool:
+        """A metric of translations asks for them too."""
+        return self.translate or self.metric != "loss"
+
+    def score(self, scores: Mapping[str, Any]) -> float:
+        """What the best checkpoint has most of."""
+        return float(-scores["loss"] if self.metric == "loss" else scores[self.metric])
 
 
 @dataclass

@@ -20,10 +20,10 @@ from graftmt.model.attention import Attention, PackedMemory, Packing
 from graftmt.model.known_parts import known_part
 from graftmt.model.layers import ACTIVATIONS, DecoderLayer, EncoderLayer, FeedForward, LayerCache, linear_map
 from graftmt.model.plain_layers import PlainLayer
-from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import SHORT, STACKS, Component, Description, Export, Shape, Side, Written
-from graftmt.packs.installation import Installation
+from graftmt.packs.composition import Installation
 from graftmt.packs.layer_choice import NAMED, NUMBER, AddedToLayers, pattern, read_layers, read_stacks
+from graftmt.packs.pack import Beginning
 from graftmt.packs.parts import Setting
 
 NEARLY_ZERO = 1e-3

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from graftmt.model import ModelConfig
 from graftmt.model.embeddings import Embedding, Projection
-from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import Component, Description, Export, Shape, Written
 from graftmt.packs.components.first_values import first_rows
-from graftmt.packs.installation import Installation
+from graftmt.packs.composition import Installation
 from graftmt.packs.layer_choice import pattern
+from graftmt.packs.pack import Beginning
 from graftmt.packs.parts import Setting
 
 WEIGHT, OUTPUT, OUTPUT_BIAS = "embedding.weight", "output.weight", "output.bias"

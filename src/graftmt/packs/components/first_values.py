@@ -10,10 +10,10 @@ from torch import Tensor
 
 from graftmt.errors import nearest
 from graftmt.model import ModelConfig
-from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import Component, Description, Export, Written
 from graftmt.packs.initialisation import InitialisationMethod, Initialised, initialise
 from graftmt.packs.layer_choice import pattern
+from graftmt.packs.pack import Beginning
 
 METHODS: tuple[str, ...] = get_args(InitialisationMethod)
 

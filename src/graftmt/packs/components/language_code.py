@@ -13,13 +13,11 @@ from graftmt.base import Base
 from graftmt.errors import ConfigError, nearest
 from graftmt.model import ModelConfig
 from graftmt.model.embeddings import ExtendedEmbedding
-from graftmt.packs.beginning import Beginning
-from graftmt.packs.code_component import CodeComponent
-from graftmt.packs.component import Component, Description, Export, Shape, Side, Written
-from graftmt.packs.installation import Installation
+from graftmt.packs.component import CodeComponent, Component, Description, Export, Shape, Side, Written
+from graftmt.packs.composition import Installation
 from graftmt.packs.layer_choice import pattern
+from graftmt.packs.pack import Beginning
 from graftmt.packs.parts import Setting
-from graftmt.packs.recipe import Recipe
 from graftmt.text import CodePlacement, Text
 from graftmt.text.aliases import english_in, find_language
 from graftmt.text.layout import LAYOUTS
@@ -168,14 +166,6 @@ class LanguageCode(CodeComponent):
 
     def export(self, config: ModelConfig) -> Export:
         return Export("weights")  # a row of the embedding matrix
-
-
-def code_of(recipe: Recipe) -> LanguageCode:
-    return recipe.one(LanguageCode)
-
-
-def with_base_codes(recipe: Recipe, side: Side, base: Base) -> Recipe:
-    return recipe.with_codes_of(base, side)
 
 
 def _read_code(written: Written, match: re.Match[str]) -> LanguageCode:

@@ -17,10 +17,10 @@ from graftmt.errors import ConfigError
 from graftmt.model import ModelConfig
 from graftmt.model.known_parts import known_part
 from graftmt.model.layers import linear_map
-from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import SHORT, STACKS, Component, Description, Export, Shape, Side, Written
-from graftmt.packs.installation import Installation
+from graftmt.packs.composition import Installation
 from graftmt.packs.layer_choice import NAMED, NUMBER, AddedToLayers, pattern, read_layers, read_stacks
+from graftmt.packs.pack import Beginning
 from graftmt.packs.parts import Setting, base_parameters
 
 _WRITTEN = pattern(

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from graftmt.model import ModelConfig
 from graftmt.model.embeddings import Projection
-from graftmt.packs.beginning import Beginning
 from graftmt.packs.component import Component, Description, Export, Shape, Side, Written
 from graftmt.packs.components.embed import OUTPUT, OUTPUT_BIAS, embedding_of_side
 from graftmt.packs.components.first_values import first_rows
-from graftmt.packs.installation import Installation
+from graftmt.packs.composition import Installation
+from graftmt.packs.pack import Beginning
 from graftmt.packs.parts import Setting
 
 

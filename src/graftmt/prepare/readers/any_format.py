@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from graftmt.errors import DataError, LanguageError
-from graftmt.prepare.exchange import exchanged
+from graftmt.prepare.pair_evidence import exchanged
 from graftmt.prepare.readers import arrow, delimited, gettext, jsonl, moses, parquet, tmx
 from graftmt.prepare.readers.archives import StoredFile, find_files, is_archive, without_compression
 from graftmt.prepare.readers.combination import concatenate

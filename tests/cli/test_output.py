@@ -13,6 +13,8 @@ import pytest
 from patience import PATIENCE
 
 import graftmt as package
+from graftmt.cli.output import hand_over, json_text, tell
+from graftmt.errors import printable
 
 # One process, which imports everything once; each case is a fork of it.
 CASES = """
@@ -117,3 +119,23 @@ def test_an_argument_that_is_not_text_is_refused(start_graftmt: Any) -> None:
     output, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output) == (1, b"")
     assert b"UTF-8" in errors and b"\\udcff" in errors and b"\x1b" not in errors and b"Traceback" not in errors
+
+
+HOSTILE = "a\x1b[31mb\x7f\x9b2J\u202ec\ud800\té\n"
+
+
+def test_json_commands_no_terminal_and_reads_as_the_same() -> None:
+    text = json_text({"name": HOSTILE, "list": [1, None]})
+    assert printable(text) == text and "é" in text
+    assert json.loads(text) == {"name": HOSTILE, "list": [1, None]}
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_results_are_harmless_on_a_terminal_and_paths_exact_in_a_pipe(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    tell("runs/\x1b[31m/base")
+    assert capsys.readouterr().out == "runs/\\x1b[31m/base\n", "a sentence is for people"
+    hand_over("runs/\x1b[31m/base")
+    assert capsys.readouterr().out == ("runs/\\x1b[31m/base\n" if terminal else "runs/\x1b[31m/base\n")

@@ -1,4 +1,4 @@
-"""What several commands share: the names of packs on the command line."""
+"""Options that several commands share: lists with commas, and the names of packs on the command line."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from graftmt.cli.common import hand_over, json_text, numbers, tell
-from graftmt.errors import ConfigError, GraftError, printable
+from graftmt.cli.declared import numbers
+from graftmt.errors import ConfigError, GraftError
 from graftmt.options import items
 from graftmt.packs import load_pack, save_pack
 from graftmt.packs.named_packs import parse_packs
@@ -55,23 +55,3 @@ def test_reports_of_scores_and_proofs_have_these_names(graftmt, grafted, graft_c
     assert list(json.loads(scored.stdout)["packs"]) == ["a", "uk-target"], scored.stderr
     proved = graftmt("verify", *chosen, "-n", "2", "--json")
     assert json.loads(proved.stdout)["packs"] == ["a", "uk-target"], proved.stderr
-
-
-HOSTILE = "a\x1b[31mb\x7f\x9b2J\u202ec\ud800\té\n"
-
-
-def test_json_commands_no_terminal_and_reads_as_the_same() -> None:
-    text = json_text({"name": HOSTILE, "list": [1, None]})
-    assert printable(text) == text and "é" in text
-    assert json.loads(text) == {"name": HOSTILE, "list": [1, None]}
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_results_are_harmless_on_a_terminal_and_paths_exact_in_a_pipe(
-    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
-    tell("runs/\x1b[31m/base")
-    assert capsys.readouterr().out == "runs/\\x1b[31m/base\n", "a sentence is for people"
-    hand_over("runs/\x1b[31m/base")
-    assert capsys.readouterr().out == ("runs/\\x1b[31m/base\n" if terminal else "runs/\x1b[31m/base\n")
