@@ -20,6 +20,7 @@ def judgement(
     recipe: str = "embed",
     pairs: int = 2000,
     is_default: bool = True,
+    augmented: bool = False,
     improving: bool = False,
     side: Side = "source",
     lines: int = 100,
@@ -31,7 +32,12 @@ def judgement(
     directions = ("fr-en",) if own else ()
     counts = {"numbers": numbers, "own_numbers": own_numbers}
     verdict = Verdict("test", 5, {"el-en": entry}, [], copying=copying, own=own, own_directions=directions, **counts)
-    known: dict[str, Any] = {"is_default": is_default, "still_improving": improving, "out_of_step": out_of_step}
+    known: dict[str, Any] = {
+        "is_default": is_default,
+        "augmented": augmented,
+        "still_improving": improving,
+        "out_of_step": out_of_step,
+    }
     found = judged(verdict, side, pairs, recipe=Recipe.parse(recipe), **known)
     assert found is not None
     return found
@@ -114,6 +120,12 @@ def test_what_another_recipe_costs_in_other_directions_is_named() -> None:
         recipe = f"embed + {part}"
         advice = judgement(50, own=60, recipe=recipe, is_default=False).advice
         assert sum(words.startswith("Zero-shot: ") for words in advice) == 1
+        (with_lines,) = (
+            words
+            for words in judgement(50, own=60, recipe=recipe, is_default=False, augmented=True).advice
+            if words.startswith("Zero-shot: ")
+        )
+        assert with_lines.endswith("which this pack had.")
         assert not any("Zero-shot" in words for words in judgement(50, own=60, recipe=recipe).advice)
 
 
@@ -131,6 +143,7 @@ def test_a_target_pack_is_told_of_what_was_measured_for_its_side() -> None:
         return [words for words in advice if words.startswith("Zero-shot: ")]
 
     assert [len(costs(f"embed + {part}")) for part in ("lora-all(16)", "adapters-all(64)")] == [1, 1]
+    assert "LoRA in all layers cost 3.3 chrF from languages" in costs("embed + lora-all(16)")[0]
     assert costs("embed + dec-last-layer + dec-lora-first(16) + enc-adapters-last(64)") == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graftmt.adding.add_folder import check_earlier_run, steps_done, work_folder
 from graftmt.adding.add_options import AddOptions
-from graftmt.adding.defaults import FEWEST_LINES, choose_steps, make_config
+from graftmt.adding.defaults import FEWEST_LINES, choose_steps, default_recipe, make_config
 from graftmt.adding.estimate import Estimate, duration, estimate
 from graftmt.adding.examination import Examination, examine
 from graftmt.adding.given_text import TextCheck
@@ -234,12 +234,15 @@ def judgement_of(result: AddResult, verdict: Verdict) -> Judgement | None:
     assert result.pack is not None
     plan, log = result.plan, result.config.run / "log.jsonl"
     events = read_log(log) if log.is_file() else []
+    augmented = plan.augment is not None
+    default = default_recipe(plan.side, plan.base, plan.options.partners, augmented=augmented)
     return judged(
         verdict,
         plan.side,
         max(result.examination.pairs.values(), default=0),
         recipe=result.pack.recipe,
-        is_default=plan.request.recipe is None or plan.augment is not None,
+        is_default=result.pack.recipe == default,
+        augmented=augmented,
         still_improving=is_still_improving([event for event in events if event["event"] == "validation"]),
         out_of_step=max((entry["share"] for entry in result.alignment), default=0.0),
     )

@@ -39,11 +39,13 @@ COMPILED_FROM = 400
 
 
 def default_recipe(side: Side, base: Base, partners: Sequence[str] | None = None, *, augmented: bool = True) -> Recipe:
-    """What lost nothing against the best of the paper's in any column (docs/results/docs-reading.md).
+    """What keeps the other languages, and is nearly the best with the one it is trained with (docs/results/paper-settings.md).
 
-    Writing a language takes a layer and an adapter, (31). Reading it, a first layer helps, (14), but learns to do without the
-    other languages' codes unless it sees them: with lines in them, `augmented`, (106); else embeddings alone, (101). The code
-    begins as that of English or, in a base without it, of the language it is trained with.
+    Writing a language takes a layer and an adapter, (31). Reading it, a first layer helps, (14). In the paper, on a post-norm
+    base, that layer learns to do without the other languages' codes. So lines in these languages come with it, `augmented`,
+    (106); without them it is embeddings alone, (101). A whole encoder, (15), is better into English, and forgets the rest.
+
+    The code begins as that of English or, in a base without it, of the language it is trained with.
     """
     if side == "target":
         recipe = f"embed + dec-last-layer + enc-adapters-last({2 * base.model.config.model_dim})"

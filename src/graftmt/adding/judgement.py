@@ -78,10 +78,14 @@ def judged(
     *,
     recipe: Recipe,
     is_default: bool,
+    augmented: bool = False,
     still_improving: bool = False,
     out_of_step: float = 0.0,
 ) -> Judgement | None:
-    """None where no trained direction could be scored. `pairs`: lines that were trained on; `out_of_step`: share of them."""
+    """None where no trained direction could be scored. `pairs`: lines that were trained on; `out_of_step`: share of them.
+
+    `augmented`: it trained on lines in the base's other languages too.
+    """
     trained = [entry for entry in verdict.scores.values() if not (entry["zero_shot"] or entry["few_lines"])]
     if not trained:
         return None
@@ -92,7 +96,7 @@ def judged(
         *_aligned(out_of_step),
         *(_more_text(side, pairs) if level != "unknown" and _has_room(score, level) else ()),
         *(_more_steps() if still_improving and _has_room(score, level) else ()),
-        *_recipe_cost(recipe, side, is_default),
+        *([] if is_default else _recipe_cost(recipe, side, augmented)),
     ]
     return Judgement(
         level=level,
@@ -194,13 +198,12 @@ def _more_steps() -> list[str]:
     ]
 
 
-def _recipe_cost(recipe: Recipe, side: Side, is_default: bool) -> list[str]:
+def _recipe_cost(recipe: Recipe, side: Side, augmented: bool) -> list[str]:
     """What another recipe than the default costs in directions that are not trained, where that was measured."""
-    if is_default:
-        return []
     costs = dict.fromkeys(component.zero_shot_cost(side) for component in recipe.components)
     default = " The default recipe cost nothing." if side == "source" else ""
-    return [f"Zero-shot: {cost}{default}" for cost in costs if cost]
+    lines = " That was without lines in other languages, which this pack had." if augmented and side == "source" else ""
+    return [f"Zero-shot: {cost}{default}{lines}" for cost in costs if cost]
 
 
 def is_still_improving(validations: Sequence[dict[str, Any]]) -> bool:

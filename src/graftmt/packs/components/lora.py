@@ -106,8 +106,8 @@ class LowRankUpdates(AddedToLayers):
         if self.layers != "all":
             return ""
         return (
-            "LoRA in all layers had 49.7 chrF from languages that were not trained, and the default recipe 53.0 (Greek; "
-            "docs/results/paper-settings)."
+            "LoRA in all layers cost 3.3 chrF from languages that were not trained (Greek, 49.7 against 53.0 with the default "
+            "recipe after 4,000 updates; docs/results/paper-settings)."
         )
 
     def install(self, installation: Installation) -> None:
