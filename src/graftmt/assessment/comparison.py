@@ -23,7 +23,7 @@ from graftmt.evaluation import (
     groups,
 )
 from graftmt.evaluation.matrix import label
-from graftmt.evaluation.metrics import default_tokenizer
+from graftmt.evaluation.scores import default_tokenizer
 from graftmt.evaluation.significance import LEVEL, Compared, surviving
 from graftmt.files import read_json
 from graftmt.workers import pool
