@@ -179,7 +179,7 @@ TREE = {
         ("model/layers.py", "def later():\n    from graftmt.data import corpus", "model imports data"),
         ("model/layers.py", "import importlib\nimportlib.import_module('graftmt.data')", "model imports data"),
         ("model/layers.py", "from graftmt import __version__", "model imports __init__"),
-        ("text/casing.py", "from graftmt.model import layers", "text imports model"),
+        ("text/subwords.py", "from graftmt.model import layers", "text imports model"),
         ("errors.py", "import graftmt.model", "errors imports model"),
         ("utils.py", "", "utils is in no layer"),
     ],

@@ -1,6 +1,6 @@
 """Subwords: text ↔ pieces, losslessly, with SentencePiece BPE over lowercase segments and inline case markers.
 
-Layer 1, above `segments` and `casing`; `learning` trains the models, `vocabulary` and `tokenizer` give pieces rows.
+Layer 1, above `pretokenization`; `learning` trains the models, `kinds.inline_cased` gives pieces rows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import sentencepiece
 from graftmt.errors import DataError
 from graftmt.files import atomic_file
 from graftmt.reading import read_limited
-from graftmt.text.casing import TITLE_MARKER, UPPER_MARKER, apply_marker, lowercase, marker_for
+from graftmt.text.pretokenization import TITLE_MARKER, UPPER_MARKER, Segmenter, apply_marker, lowercase, marker_for
 from graftmt.text.protocol import BOUNDARY, BYTES, UNKNOWN
-from graftmt.text.segments import Segmenter
 
 if TYPE_CHECKING:
     from graftmt.text.layout import CodePlacement
