@@ -19,8 +19,8 @@ from graftmt.text.pretokenization import TITLE_MARKER, UPPER_MARKER, Segmenter, 
 from graftmt.text.protocol import BOUNDARY, BYTES, UNKNOWN
 
 if TYPE_CHECKING:
+    from graftmt.text.kinds.inline_cased import Tokenizer
     from graftmt.text.layout import CodePlacement
-    from graftmt.text.tokenizer import Tokenizer
 
 UNKNOWN_SURFACE = "⁇"
 ESCAPE_MARKER = "<E>"
@@ -149,7 +149,7 @@ class Subwords:
 
     def with_codes(self, languages: Sequence[str], placement: CodePlacement) -> Tokenizer:
         """These subwords as a text: with rows, and with codes for these languages."""
-        from graftmt.text.tokenizer import Tokenizer  # which is made of subwords
+        from graftmt.text.kinds.inline_cased import Tokenizer  # which is made of subwords
 
         return Tokenizer(self, languages, placement)
 

@@ -20,8 +20,8 @@ from graftmt.progress import say
 from graftmt.reading import open_regular
 from graftmt.text import FewerMerges, SharedText
 from graftmt.text.kinds import TextKind, text_kind
+from graftmt.text.kinds.inline_cased import KIND as OURS
 from graftmt.text.kinds.sentencepiece import KIND as PLAIN
-from graftmt.text.tokenizer import KIND as OURS
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.run_configuration import SubwordConfig
 
