@@ -19,7 +19,7 @@ from graftmt.data.training_text import open_split
 from graftmt.errors import LanguageError
 from graftmt.packs import Recipe
 from graftmt.text import Tokenizer
-from graftmt.text.language_tags import is_installed
+from graftmt.text.languages import is_installed
 from graftmt.translator import Translator
 
 CODES = {"en": "eng_Latn", "fr": "fra_Latn", "ru": "rus_Cyrl"}

@@ -45,7 +45,7 @@ def test_languages_are_named_in_words(base: Base, code: str, words: str) -> None
 
 
 def test_without_the_library_the_code_is_the_name(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graftmt.text.language_tags.is_installed", lambda: False)
+    monkeypatch.setattr("graftmt.text.languages.is_installed", lambda: False)
     assert provenance(base, ("el",))["language_names"] == {"el": "el"}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graftmt.base import Base
-from graftmt.text.language_tags import words_for
+from graftmt.text.languages import words_for
 
 ORIGIN = ("name", "family", "revision", "licence")
 """What is repeated of a base's origin."""

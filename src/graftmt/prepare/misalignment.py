@@ -15,7 +15,7 @@ import numpy as np
 
 from graftmt.prepare.exchange import exchanged
 from graftmt.prepare.pair_evidence import Evidence, Floats, best_lag
-from graftmt.text.language_tags import words_for
+from graftmt.text.languages import words_for
 
 Kind = Literal["in step", "shifted", "unrelated", "exchanged", "same language", "too little"]
 
