@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from graftmt.errors import LanguageError, nearest
 from graftmt.packs.pack import Pack
 from graftmt.text import Text, TextCodec, languages_of
-from graftmt.text.layout import Side
+from graftmt.text.protocol import Side
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from graftmt.text.protocol import BOUNDARY, BYTES, UNKNOWN
 
 if TYPE_CHECKING:
     from graftmt.text.kinds.inline_cased import Tokenizer
-    from graftmt.text.layout import CodePlacement
+    from graftmt.text.protocol import CodePlacement
 
 UNKNOWN_SURFACE = "⁇"
 ESCAPE_MARKER = "<E>"

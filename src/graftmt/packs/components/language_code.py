@@ -22,7 +22,7 @@ from graftmt.packs.parts import Setting
 from graftmt.packs.recipe import Recipe
 from graftmt.text import CodePlacement, Text
 from graftmt.text.aliases import english_in, find_language
-from graftmt.text.layout import LAYOUTS
+from graftmt.text.protocol import LAYOUTS
 
 CodeKind = Literal["learned", "none", "fixed", "proxy"]
 

@@ -16,9 +16,20 @@ from graftmt.errors import ConfigError, DataError, LanguageError, nearest
 from graftmt.text.codec import TextCodec
 from graftmt.text.kinds import DEFAULT, TextKind
 from graftmt.text.languages import check_language_names
-from graftmt.text.layout import LAYOUTS, CodePlacement, Layout, Side
 from graftmt.text.learning import train_subwords
-from graftmt.text.protocol import BEGINNING, BYTES, END, PADDING, UNKNOWN, PieceCounts, code_symbol
+from graftmt.text.protocol import (
+    BEGINNING,
+    BYTES,
+    END,
+    LAYOUTS,
+    PADDING,
+    UNKNOWN,
+    CodePlacement,
+    Layout,
+    PieceCounts,
+    Side,
+    code_symbol,
+)
 from graftmt.text.subwords import CACHED_LENGTH, LARGEST_MODEL, MARKERS, Subwords, remember
 
 KIND = DEFAULT

@@ -24,7 +24,7 @@ from graftmt.interop.export.text_files import copy_standalone, names_of_rows, re
 from graftmt.interop.export.text_for_import import write_text_for_import
 from graftmt.interop.export.text_form import LibraryTextForm
 from graftmt.tensor_files import write_tensors
-from graftmt.text.layout import SIDES
+from graftmt.text.protocol import SIDES
 
 FORMAT = {"format": "pt"}
 """What transformers expects in a safetensors file."""
