@@ -20,9 +20,9 @@ from torch import Tensor
 from graftmt.base_card import BaseCard, model_card
 from graftmt.configuration import from_mapping, to_mapping
 from graftmt.devices import AnyDevice, AnyDtype, choose_device, dtype_name, named_dtype
-from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
+from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document, write_json
 from graftmt.errors import CheckpointError, ConfigError, GraftError, first_few
-from graftmt.files import as_path, atomic_folder, write_json, write_text
+from graftmt.files import as_path, atomic_folder, write_text
 from graftmt.known_files import is_known, remember
 from graftmt.mistaken import instead_of_base
 from graftmt.model import ModelConfig, Transformer, architecture_document, load_tensors, parameter_shapes

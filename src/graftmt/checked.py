@@ -12,9 +12,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from graftmt.documents import read_json
 from graftmt.errors import DataError
-from graftmt.files import read_json, write_text
-from graftmt.reading import open_regular
+from graftmt.files import open_regular, write_text
 
 KEY = "checksum"
 FILE = "checksums.json"

@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
+from graftmt.documents import read_json, write_json
 from graftmt.errors import DataError, GraftError, first_few
-from graftmt.files import LEFT, read_json, write_json
+from graftmt.files import LARGEST_TEXT, LEFT, read_limited
 from graftmt.folders import check_replaceable, followed
-from graftmt.reading import LARGEST_TEXT, read_limited
 
 
 class PlaceError(DataError):

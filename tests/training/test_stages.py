@@ -21,8 +21,8 @@ from graftmt.configuration import from_mapping, load_yaml
 from graftmt.data import Corpus
 from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError, LanguageError
-from graftmt.locks import exclusive
-from graftmt.reading import open_regular
+from graftmt.files import open_regular
+from graftmt.folders import exclusive
 from graftmt.text import Subwords
 from graftmt.training import TrainConfig
 from graftmt.training.bases import prepare

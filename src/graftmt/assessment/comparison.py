@@ -10,6 +10,7 @@ from typing import Any
 
 from graftmt.data import Corpus, Direction, parse_direction
 from graftmt.data.corpus import read_lines
+from graftmt.documents import read_json
 from graftmt.errors import DataError, GraftError, first_few
 from graftmt.evaluation import (
     METRIC_NAMES,
@@ -25,7 +26,6 @@ from graftmt.evaluation import (
 from graftmt.evaluation.matrix import label
 from graftmt.evaluation.scores import default_tokenizer
 from graftmt.evaluation.significance import LEVEL, Compared, surviving
-from graftmt.files import read_json
 from graftmt.workers import pool
 
 FEWEST_DIRECTIONS = 16

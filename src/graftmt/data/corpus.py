@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from graftmt.documents import read_json
 from graftmt.errors import DataError, GraftError, LanguageError, nearest
-from graftmt.files import check_regular, kind_of_path, read_json
+from graftmt.files import check_regular, kind_of_path, open_regular
 from graftmt.mistaken import instead_of_corpus
-from graftmt.reading import open_regular
 from graftmt.text.aliases import match_names, resolved_names
 from graftmt.text.languages import check_language_names
 

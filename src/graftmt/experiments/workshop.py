@@ -18,6 +18,7 @@ from graftmt.base import read_base_document
 from graftmt.configuration import from_mapping
 from graftmt.data import Corpus
 from graftmt.devices import choose_device
+from graftmt.documents import read_json, write_json
 from graftmt.errors import ConfigError, DataError
 from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.base_stages import curve_of, store_stage
@@ -33,7 +34,6 @@ from graftmt.experiments.job_settings import (
 from graftmt.experiments.jobs import Job, base_job, described, initial_of, trained, trains
 from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
 from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
-from graftmt.files import read_json, write_json
 from graftmt.packs import load_pack, read_pack_document
 from graftmt.training import Stopped, retrain_base, train_base, train_pack
 from graftmt.training.checkpoints import Checkpoints, way_out

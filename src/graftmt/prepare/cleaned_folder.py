@@ -9,6 +9,7 @@ from typing import Any
 
 from graftmt.data.corpus import Corpus, read_lines, segmented
 from graftmt.errors import DataError, nearest
+from graftmt.files import open_regular
 from graftmt.prepare.clean_options import CleanOptions
 from graftmt.prepare.cleaning import ChunkMapper, CleaningReport, clean
 from graftmt.prepare.cleaning_rules import CleaningConfig
@@ -16,7 +17,6 @@ from graftmt.prepare.output_folder import check_replaceable, corpus_source, open
 from graftmt.prepare.raw import raw_source
 from graftmt.prepare.refusal import check_source, refuse, refuse_another_language
 from graftmt.prepare.source import ORIGIN, Source, counted, spread_lines, write_corpus
-from graftmt.reading import open_regular
 from graftmt.text.aliases import english_in
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from graftmt.errors import CheckpointError, DataError
-from graftmt.reading import read_limited
+from graftmt.files import read_limited
 from graftmt.text.kinds import TextKind, default_kind, text_kind
 from graftmt.text.protocol import BEGINNING, END, PADDING, SIDES, UNKNOWN, BaseText, Text, code_symbol, languages_of
 

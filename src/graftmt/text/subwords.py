@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import sentencepiece
 
 from graftmt.errors import DataError
-from graftmt.files import atomic_file
-from graftmt.reading import read_limited
+from graftmt.files import atomic_file, read_limited
 from graftmt.text.pretokenization import TITLE_MARKER, UPPER_MARKER, Segmenter, apply_marker, lowercase, marker_for
 from graftmt.text.protocol import BOUNDARY, BYTES, UNKNOWN
 

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from graftmt.checked import write_checksums
 from graftmt.configuration import differences, from_mapping, to_mapping
+from graftmt.documents import read_json, write_json
 from graftmt.errors import CheckpointError, ConfigError, GraftError
-from graftmt.files import atomic_folder, read_json, sweep, write_json
+from graftmt.files import atomic_folder, sweep
 from graftmt.tensor_files import read_tensors, write_tensors
 from graftmt.training.run_configuration import MAY_CHANGE, RunConfig, TrainConfig
 from graftmt.training.run_state import FORMAT, RunState, is_validation, read_state_document

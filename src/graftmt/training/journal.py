@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from graftmt.documents import parse_json
 from graftmt.errors import GraftError
-from graftmt.files import parse_json, write_text
+from graftmt.files import read_limited, write_text
 from graftmt.folders import check_watched, could_not_write, make_folder
-from graftmt.reading import read_limited
 
 OnStep: TypeAlias = Callable[[dict[str, Any]], None]
 """Hears each event of a run as it is written down: {"event": "train", "stage": 0, "step": 50, "loss": 4.2, …}."""

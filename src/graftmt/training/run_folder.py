@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from graftmt.files import sweep
-from graftmt.locks import exclusive
+from graftmt.folders import exclusive
 from graftmt.places import RUNS, begin_run, check_place
 from graftmt.progress import say, silence
 from graftmt.training.checkpoints import Checkpoints

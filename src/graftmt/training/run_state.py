@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.configuration import check_numbers, from_mapping, zero_or_more
+from graftmt.documents import read_json
 from graftmt.errors import CheckpointError, ConfigError
-from graftmt.files import read_json
 
 FORMAT = 1
 COUNTERS = ("stage", "step", "best_step", "without_improvement", "target_tokens", "seconds")

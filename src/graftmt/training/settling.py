@@ -10,8 +10,9 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from graftmt.checked import check_files, write_checksums
+from graftmt.documents import write_json
 from graftmt.errors import CheckpointError, GraftError
-from graftmt.files import atomic_folder, kind_of_path, write_json
+from graftmt.files import atomic_folder, kind_of_path
 from graftmt.progress import say
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, read_best_document
 from graftmt.training.run_state import FORMAT, RunState, read_state_document

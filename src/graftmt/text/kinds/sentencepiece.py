@@ -12,7 +12,7 @@ from typing import Any
 import sentencepiece
 
 from graftmt.errors import DataError
-from graftmt.reading import read_limited
+from graftmt.files import read_limited
 from graftmt.text.foreign.model_file import LARGEST_MODEL, check_model
 from graftmt.text.foreign.row_table import FILE as ROWS
 from graftmt.text.foreign.row_table import RowTable

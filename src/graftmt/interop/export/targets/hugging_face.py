@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graftmt.files import write_json, write_text
+from graftmt.documents import write_json
+from graftmt.files import write_text
 from graftmt.interop.export.joint_rows import JointRows, joint_rows
 from graftmt.interop.export.library_class import LONGEST, LibraryClass
 from graftmt.interop.export.library_tokenizer import tokenizer_config
