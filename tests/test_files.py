@@ -248,7 +248,7 @@ def test_a_limit_on_the_size_of_files_loses_nothing_and_says_so(tmp_path: Path) 
 KILLED = """
 import os, pathlib, signal, sys, threading
 from graftmt.files import atomic_file, atomic_folder
-from graftmt.locks import claimed, exclusive
+from graftmt.folders import claimed, exclusive
 
 path, kind = pathlib.Path(sys.argv[1]), sys.argv[2]
 write = atomic_folder if kind == "folder" else atomic_file

@@ -25,7 +25,6 @@ LAYERS = (
         "partial",
         "workers",
         "options",
-        "known_files",
         "ray_cluster",
         "mistaken",
     },

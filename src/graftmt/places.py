@@ -102,6 +102,18 @@ def check_writable(path: Path) -> None:
         raise PlaceError(f"{path} cannot be written: {existing} is {'not writable' if existing.is_dir() else 'no folder'}.")
 
 
+def default_cache_folder() -> Path:
+    """`$GRAFTMT_CACHE`, or graftmt's folder in the user's cache."""
+    if configured := os.environ.get("GRAFTMT_CACHE"):
+        return Path(configured)
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches) / "graftmt"
+    try:
+        return Path.home() / ".cache" / "graftmt"
+    except RuntimeError:
+        raise GraftError("there is no home folder to keep tokenised text in; name a folder in GRAFTMT_CACHE.") from None
+
+
 def _names(folder: Path) -> set[str]:
     """What is in a folder, without what a killed graftmt may leave."""
     try:

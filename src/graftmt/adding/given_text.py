@@ -19,7 +19,7 @@ from graftmt.data.training_text import in_order, open_split
 from graftmt.documents import read_json
 from graftmt.errors import DataError, GraftError
 from graftmt.files import open_regular
-from graftmt.known_files import default_cache_folder
+from graftmt.places import default_cache_folder
 from graftmt.prepare.output_folder import corpus_source
 from graftmt.prepare.readers.any_format import Found, Wanted, files_of, is_readable, read_any
 from graftmt.prepare.readers.combination import concatenate

@@ -26,8 +26,7 @@ from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
 from graftmt.errors import DataError, GraftError
 from graftmt.files import atomic_folder, open_regular, sweep
 from graftmt.folders import make_folder
-from graftmt.known_files import default_cache_folder
-from graftmt.places import check_outside_models
+from graftmt.places import check_outside_models, default_cache_folder
 from graftmt.progress import progress
 from graftmt.text import Text
 from graftmt.workers import pool

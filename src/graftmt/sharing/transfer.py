@@ -13,7 +13,7 @@ from pathlib import Path
 
 from graftmt.files import open_regular
 from graftmt.folders import claimed, could_not_write, make_folder
-from graftmt.known_files import default_cache_folder
+from graftmt.places import default_cache_folder
 from graftmt.progress import Progress
 from graftmt.sharing.checksums import Checksum
 from graftmt.sharing.connections import PATIENCE, Patience, Refused, Reply, SharingError, StatusError, request

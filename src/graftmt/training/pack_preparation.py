@@ -14,13 +14,13 @@ from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
 from graftmt.data.cache import writable_cache
 from graftmt.errors import ConfigError, GraftError, LanguageError
-from graftmt.known_files import default_cache_folder
 from graftmt.model import Transformer
 from graftmt.packs import Composition, Pack, Recipe, Side, check_recipe, compose, create_pack, load_pack, pack_tokenizer
 from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.codes import nearest_code
 from graftmt.packs.component import SCOPED
 from graftmt.packs.components.language_code import code_of, with_base_codes
+from graftmt.places import default_cache_folder
 from graftmt.progress import say
 from graftmt.text import Text, languages_of
 from graftmt.training.pack_directions import pack_directions, with_lines
