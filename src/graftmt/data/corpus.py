@@ -179,10 +179,10 @@ class Corpus:
     def open(cls, folder: str | Path, split: str, languages: Sequence[str] | None = None) -> Corpus:
         """The split's files in `folder`, named `train.en`, `train.en.txt`, with .gz, .xz or .zst; all languages or these."""
         folder = Path(folder)
-        if mistaken := instead_of_corpus(folder):
-            raise DataError(f"there is no corpus folder {folder}: {mistaken}")
         if not folder.is_dir():
-            raise DataError(f"there is no corpus folder {folder}; expected files such as {split}.en.txt in it.")
+            mistaken = instead_of_corpus(folder)
+            said = f": {mistaken}" if mistaken else f"; expected files such as {split}.en.txt in it."
+            raise DataError(f"there is no corpus folder {folder}{said}")
         found = find_files(folder, split)
         if not found:
             present = sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()})
