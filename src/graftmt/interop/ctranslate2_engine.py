@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from graftmt.decoding import Hypothesis, SearchOptions, length_batches
-from graftmt.engines.engine_protocol import OnBatch
+from graftmt.engines import OnBatch
 from graftmt.errors import ConfigError, ExportError
 from graftmt.interop.export.plain_model import plain_model
 from graftmt.interop.export.row_names import row_names
