@@ -15,7 +15,7 @@ from patience import PATIENCE
 import graftmt
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction, select_directions
-from graftmt.data.training_text import open_split
+from graftmt.data.corpus import open_split
 from graftmt.errors import LanguageError
 from graftmt.packs import Recipe
 from graftmt.text import Tokenizer

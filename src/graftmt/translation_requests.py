@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from graftmt.data.corpus import LONGEST_LINE
+from graftmt.data.line_files import LONGEST_LINE
 from graftmt.decoding import SearchOptions
 from graftmt.engines import NativeSearcher, OnBatch, Searcher
 from graftmt.errors import DataError, LanguageError

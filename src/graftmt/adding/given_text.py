@@ -14,8 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from graftmt.data import Corpus
-from graftmt.data.corpus import find_files
-from graftmt.data.training_text import in_order, open_split
+from graftmt.data.corpus import find_files, in_order, open_split
 from graftmt.documents import read_json
 from graftmt.errors import DataError, GraftError
 from graftmt.files import open_regular

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.data import Corpus, Direction, parse_direction
-from graftmt.data.corpus import read_lines
+from graftmt.data.line_files import read_lines
 from graftmt.documents import read_json
 from graftmt.errors import DataError, GraftError, first_few
 from graftmt.evaluation import (

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from graftmt.augmentation.augment_options import AugmentOptions
 from graftmt.data import Corpus
-from graftmt.data.corpus import check_equal_lengths, find_files
-from graftmt.data.training_text import in_order, open_split
+from graftmt.data.corpus import check_equal_lengths, find_files, in_order, open_split
 from graftmt.errors import LanguageError, nearest
 from graftmt.text.aliases import english_in
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from graftmt.data.corpus import Corpus, read_lines, segmented
+from graftmt.data.corpus import Corpus, segmented
+from graftmt.data.line_files import read_lines
 from graftmt.errors import DataError, nearest
 from graftmt.files import open_regular
 from graftmt.prepare.clean_options import CleanOptions

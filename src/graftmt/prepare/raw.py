@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from lzma import LZMAError
 from pathlib import Path
 
-from graftmt.data.corpus import Corpus, check_equal_lengths, open_binary
+from graftmt.data.corpus import Corpus, check_equal_lengths
+from graftmt.data.line_files import open_binary
 from graftmt.errors import DataError
 from graftmt.prepare.source import Line, Source
 

@@ -21,7 +21,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines, segmented
+from graftmt.data.corpus import Corpus, check_equal_lengths, segmented
+from graftmt.data.line_files import read_lines
 from graftmt.documents import read_json, write_json
 from graftmt.errors import DataError
 from graftmt.files import atomic_file, atomic_folder
