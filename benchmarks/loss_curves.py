@@ -30,7 +30,7 @@ from graftmt.configuration import from_mapping
 from graftmt.data import BatchMaker, Corpus
 from graftmt.devices import choose_device
 from graftmt.evaluation import plot_curves
-from graftmt.model import dropout, packed_kernels, transformer
+from graftmt.model import layers, packed_kernels, transformer
 from graftmt.training import PackConfig, TrainConfig, fused_loss, stages, train_base, train_pack
 from graftmt.training.journal import read_log
 from graftmt.training.training_job import Prepared
@@ -141,7 +141,7 @@ def padded_maker(config: Any, prepared: Prepared, *others: Any) -> BatchMaker:
 def train(name: str, corpus: Path, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     way = {"precision": "bf16", **(WAYS if arguments.base is None else PACK_WAYS)[name]}
     packed_kernels.BY_TILES, transformer.HALF_RESIDUALS = way.pop("tiles", True), way.pop("half", True)
-    fused_loss.KERNEL, dropout.CHEAP = way.pop("kernel", True), way.pop("hash", True)
+    fused_loss.KERNEL, layers.CHEAP_DROPOUT = way.pop("kernel", True), way.pop("hash", True)
     stages.batch_maker = padded_maker if way.pop("padded", False) else BATCH_MAKER
     held = way.pop("base", "fp32")
     steps, own = arguments.steps, folder / name.replace("… ", "").replace(", ", "-")

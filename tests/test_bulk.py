@@ -14,7 +14,7 @@ import pytest
 
 from graftmt.base import Base
 from graftmt.bulk import FileJob, FileResult, raw_lines, translate_file
-from graftmt.data.corpus import compressed, open_binary
+from graftmt.data.line_files import compressed, open_binary
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.packs import Pack, save_pack

@@ -15,21 +15,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from patience import PATIENCE
 
 import graftmt
 from graftmt import files
 from graftmt.errors import GraftError
-from graftmt.files import atomic_file, atomic_folder, read_json, remove_left, sweep, write_json, write_text
-from graftmt.locks import claimed, exclusive
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
-    max_leaves=12,
-)
+from graftmt.files import atomic_file, atomic_folder, remove_left, sweep, write_text
+from graftmt.folders import claimed, exclusive
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -251,69 +243,12 @@ def test_a_limit_on_the_size_of_files_loses_nothing_and_says_so(tmp_path: Path) 
     assert files == ["file.txt old", "folder/a old"]
 
 
-@given(value=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), VALUES, max_size=5))
-def test_json_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, value: dict[str, object]) -> None:
-    path = tmp_path_factory.mktemp("json") / "value.json"
-    write_json(path, value)
-    assert read_json(path, "a test") == value
-
-
-def test_json_is_for_people_too(tmp_path: Path) -> None:
-    write_json(tmp_path / "value.json", {"language": "Ελληνικά"})
-    assert "Ελληνικά" in (tmp_path / "value.json").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("damaged", "message"),
-    [
-        (None, r"the card: there is no file .*value\.json"),
-        (b"", r"the card: .*value\.json is damaged"),
-        (b'{"half": ', r"the card: .*value\.json is damaged"),
-        (b"\xff\xfe", r"the card: .*value\.json is damaged"),
-        (b"[1, 2]", r"holds a list where an object was expected"),
-    ],
-)
-def test_json_that_is_missing_or_damaged_is_named(tmp_path: Path, damaged: bytes | None, message: str) -> None:
-    path = tmp_path / "value.json"
-    if damaged is not None:
-        path.write_bytes(damaged)
-    with pytest.raises(GraftError, match=message):
-        read_json(path, "the card")
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        b"[" * 100_000,
-        b'{"a": ' * 100_000,
-        b'{"n": ' + b"9" * 5_000 + b"}",
-        b'{"a": "\\ud800"}',
-        b'{"\\uDFFF": 1}',
-        b"\xff\xfe\x00",
-    ],
-)
-def test_hostile_json_is_an_error_that_names_the_file(tmp_path: Path, hostile: bytes) -> None:
-    (tmp_path / "hostile.json").write_bytes(hostile)
-    with pytest.raises(GraftError, match=r"hostile\.json"):
-        read_json(tmp_path / "hostile.json", "the card")
-
-
-def test_whole_surrogate_pairs_are_text(tmp_path: Path) -> None:
-    (tmp_path / "card.json").write_bytes(b'{"a": "\\ud83d\\ude00"}')
-    assert read_json(tmp_path / "card.json", "the card") == {"a": "😀"}
-
-
-def test_a_folder_in_place_of_json_is_named(tmp_path: Path) -> None:
-    with pytest.raises(GraftError, match="the card: cannot read"):
-        read_json(tmp_path, "the card")
-
-
 # What a kill leaves
 
 KILLED = """
 import os, pathlib, signal, sys, threading
 from graftmt.files import atomic_file, atomic_folder
-from graftmt.locks import claimed, exclusive
+from graftmt.folders import claimed, exclusive
 
 path, kind = pathlib.Path(sys.argv[1]), sys.argv[2]
 write = atomic_folder if kind == "folder" else atomic_file

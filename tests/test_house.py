@@ -126,7 +126,7 @@ def test_components_are_known_to_the_registry_alone() -> None:
 
 def test_there_is_one_way_to_lock() -> None:
     users = {path.stem for path in source_files(PACKAGE) if "fcntl" in path.read_text(encoding="utf-8")}
-    assert users == {"locks"}
+    assert users == {"folders"}
 
 
 LONG = "def long():\n" + "    pass\n" * LONGEST_FUNCTION

@@ -15,11 +15,11 @@ from patience import PATIENCE
 import graftmt
 from graftmt.base import Base
 from graftmt.data import Corpus, Direction, select_directions
-from graftmt.data.training_text import open_split
+from graftmt.data.corpus import open_split
 from graftmt.errors import LanguageError
 from graftmt.packs import Recipe
 from graftmt.text import Tokenizer
-from graftmt.text.language_tags import is_installed
+from graftmt.text.languages import is_installed
 from graftmt.translator import Translator
 
 CODES = {"en": "eng_Latn", "fr": "fra_Latn", "ru": "rus_Cyrl"}

@@ -174,7 +174,7 @@ def test_training_leaves_no_worker(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from graftmt.files import write_json
+    from graftmt.documents import write_json
 
     monkeypatch.setenv("GRAFTMT_CACHE", str(tmp_path / "cache"))
     subwords = f"subwords.model={graft_subwords('el')}"

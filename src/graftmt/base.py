@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 from graftmt.base_card import BaseCard, model_card
+from graftmt.checked import is_known, remember
 from graftmt.configuration import from_mapping, to_mapping
 from graftmt.devices import AnyDevice, AnyDtype, choose_device, dtype_name, named_dtype
-from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document
+from graftmt.documents import LONGEST_MESSAGE, check_fields, read_document, write_json
 from graftmt.errors import CheckpointError, ConfigError, GraftError, first_few
-from graftmt.files import as_path, atomic_folder, write_json, write_text
-from graftmt.known_files import is_known, remember
+from graftmt.files import as_path, atomic_folder, write_text
 from graftmt.mistaken import instead_of_base
 from graftmt.model import ModelConfig, Transformer, architecture_document, load_tensors, parameter_shapes
 from graftmt.places import BASE, check_place
@@ -108,7 +108,7 @@ class Base:
         not follow its files, whatever becomes of them. It takes the memory of the weights as they run, and of a window; on
         another device, of the largest tensor too. Processes that are forked later share it. The fingerprint is compared before
         the files of the text are opened, without hashing a file again that has had it and has not changed since
-        (`known_files`). `verify=True` hashes in any case; with `verify=False` changed files go unnoticed.
+        (`checked`). `verify=True` hashes in any case; with `verify=False` changed files go unnoticed.
         """
         folder, precision, device = as_path(folder, "the base"), named_dtype(dtype), choose_device(device)
         stored = _Stored.open(folder)

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from graftmt.data.corpus import UNREADABLE, compressed, decode_line, open_binary
+from graftmt.data.line_files import UNREADABLE, compressed, decode_line, open_binary
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, DataError
 from graftmt.partial import PartialFile, Position

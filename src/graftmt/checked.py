@@ -1,20 +1,31 @@
-"""Checksums of unfinished work, by which damage of the same length is found before it becomes part of a result. Layer 0.
+"""What a file is known by: checksums of unfinished work, and which files were hashed before and have not changed. Layer 0.
 
-They are CRC-32: against accidents of disks and memory, not against people; bases and packs have fingerprints for that. On one
-core of 2020 it takes half a second for a gigabyte, a third of what SHA-256 takes. What earlier versions wrote has none, and is
-read without.
+Checksums find damage of the same length before it becomes part of a result. They are CRC-32: against accidents of disks and
+memory, not against people; bases and packs have fingerprints for that. On one core of 2020 it takes half a second for a
+gigabyte, a third of what SHA-256 takes. What earlier versions wrote has none, and is read without.
+
+So that gigabytes are not hashed each time, a file is known by its path, device, inode, size and the times of its last changes,
+to the nanosecond. The time of the last change of its inode cannot be set by a program, so a file with new content is always
+another one. What changed less than two seconds before it was read is not remembered: the clock of a file system may be too
+coarse to tell the next change from it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from graftmt.errors import DataError
-from graftmt.files import read_json, write_text
-from graftmt.reading import open_regular
+from graftmt.documents import read_json
+from graftmt.errors import DataError, GraftError
+from graftmt.files import open_regular, write_text
+from graftmt.folders import make_folder
+from graftmt.places import check_outside_models, default_cache_folder
 
 KEY = "checksum"
 FILE = "checksums.json"
@@ -83,3 +94,48 @@ def check_files(folder: Path, what: str) -> None:
             raise DataError(f"{what}: {path} cannot be read ({error.strerror}).") from None
         if not sound:
             raise DataError(f"{what}: {path} is truncated or damaged (its content does not have its checksum).")
+
+
+KNOWN = "known-files"
+SETTLED = 2.0
+"""Seconds without a change before a file is remembered."""
+
+
+def is_known(path: Path, found: os.stat_result, mark: str) -> bool:
+    """Whether this open file had this mark before, and has not changed since."""
+    try:
+        kept = read_checked_json(_note(path), "a note of a file")
+    except (GraftError, OSError):  # there is none, or it is damaged: then the file is read and hashed
+        return False
+    return kept == {"file": _identity(path, found), "mark": mark}
+
+
+def remember(path: Path, before: os.stat_result, after: os.stat_result, mark: str) -> None:
+    """Notes the mark of a file that was read between two looks at it; nothing is noted where it may have changed.
+
+    A cache that cannot be written is no error: the next process hashes the file again.
+    """
+    changed = max(before.st_mtime, before.st_ctime)
+    if _identity(path, before) != _identity(path, after) or time.time() - changed < SETTLED or not before.st_ino:
+        return
+    with suppress(GraftError, OSError):
+        note = _note(path)
+        check_outside_models(note.parent, itself=True)
+        make_folder(note.parent)
+        write_checked_json(note, {"file": _identity(path, before), "mark": mark})
+
+
+def _note(path: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
+    return default_cache_folder() / KNOWN / f"{name}.json"
+
+
+def _identity(path: Path, found: os.stat_result) -> list[str | int]:
+    return [
+        os.fsdecode(path.resolve()).encode("utf-8", "backslashreplace").decode("utf-8"),
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+    ]

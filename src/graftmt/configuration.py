@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 import yaml
 
 from graftmt.errors import ConfigError, nearest
-from graftmt.files import check_regular
-from graftmt.reading import LARGEST_TEXT, read_limited
+from graftmt.files import LARGEST_TEXT, check_regular, read_limited
 
 T = TypeVar("T")
 LATER = {"later": True}

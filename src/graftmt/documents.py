@@ -1,27 +1,83 @@
-"""JSON documents that anyone may have made, such as those of a base or a pack, with fields checked against their declared
-types. Layer 0."""
+"""JSON documents: graftmt's own, and those that anyone may have made, such as of a base or a pack. Layer 0.
+
+The fields of the latter are checked against their declared types.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import reprlib
 import types
+from collections import Counter
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from graftmt.errors import CheckpointError, GraftError
-from graftmt.files import parse_json
-from graftmt.reading import LARGEST_TEXT, read_limited
+from graftmt.files import LARGEST_TEXT, check_regular, read_limited, write_text
 
+LARGEST_JSON = 32 * 2**20
+"""Bytes of graftmt's own files: work, results, alignments."""
+MOST_VALUES = 2_000_000
+"""In one JSON text, counted by commas and brackets."""
 LARGEST_DOCUMENT = LARGEST_TEXT
-MOST_VALUES = 400_000
-"""In a JSON document, counted by its commas and brackets: each becomes an object of some 60 bytes."""
+MOST_IN_DOCUMENT = 400_000
+"""In one that anyone may have made: each becomes an object of some 60 bytes."""
 LONGEST_MESSAGE = 1_000
 """Characters that are shown of an error which may repeat a text from a document."""
 _LARGEST_INTEGER = 2**63
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """A JSON object of graftmt's own, or an error that says which file is missing or damaged; `what` names it for a person."""
+    if not path.is_dir():
+        check_regular(path)
+    try:
+        value = parse_json(read_limited(path, LARGEST_JSON))
+    except FileNotFoundError:
+        raise GraftError(f"{what}: there is no file {path}; check the path.") from None
+    except ValueError as error:
+        raise GraftError(f"{what}: {path} is damaged ({error}); restore it from a copy or make it again.") from None
+    except OSError as error:
+        raise GraftError(f"{what}: cannot read {path}: {error.strerror}.") from None
+    if not isinstance(value, dict):
+        raise GraftError(f"{what}: {path} holds a {type(value).__name__} where an object was expected.")
+    return value
+
+
+def parse_json(content: bytes, *, most: int = MOST_VALUES, unique: bool = False) -> Any:
+    """The value of a JSON text from anywhere. Whatever is wrong with it is a ValueError with a short message.
+
+    `most`: values that it may have. `unique`: an object that has a key twice is an error too.
+    """
+    try:
+        if sum(map(content.count, (b",", b"[", b"{"))) > most:
+            raise ValueError(f"more than {most:,} values")
+        value = json.loads(content, object_pairs_hook=_unique if unique else None)
+        if _SURROGATE.search(content):  # half of a character: Python reads it, and fails wherever it is written
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair, which is no text") from None
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {repeated!r:.60} stands there twice")
+    return found
 
 
 def read_document(path: Path, what: str) -> dict[str, Any]:
-    """The JSON object in a file, or an error that says which file is missing or damaged; `what` names it for a person."""
+    """The same for an object that anyone may have made, which may take less memory."""
     try:
         return parse_document(read_limited(path, LARGEST_DOCUMENT))
     except FileNotFoundError:
@@ -36,8 +92,8 @@ def parse_document(content: bytes) -> dict[str, Any]:
     """The JSON object that a text holds. Whatever is wrong with it is a ValueError, also that it would take much memory."""
     if len(content) > LARGEST_DOCUMENT:
         raise ValueError(f"it has more than {LARGEST_DOCUMENT:,} bytes")
-    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        raise ValueError(f"it has more than {MOST_VALUES:,} values")
+    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_IN_DOCUMENT:
+        raise ValueError(f"it has more than {MOST_IN_DOCUMENT:,} values")
     value = parse_json(content)
     if not isinstance(value, dict):
         raise ValueError(f"it holds a {type(value).__name__} where an object was expected")

@@ -1,26 +1,28 @@
-"""Files that are either whole or not there: atomic writes and checked reads. Layer 0."""
+"""Files and folders that are written whole or not at all, and files that are read with care. Layer 0.
+
+Anyone may have put there what is read: it is opened only where it is a file, and read up to a limit.
+"""
 
 from __future__ import annotations
 
 import errno
-import json
+import io
 import os
 import re
 import reprlib
 import secrets
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from graftmt.errors import ConfigError, GraftError
-from graftmt.folders import check_watched, could_not_write, make_folder, place_of
-from graftmt.locks import lock
-from graftmt.reading import read_limited
+from graftmt.folders import check_watched, could_not_write, expect_regular, lock, make_folder, place_of
 
+LARGEST_TEXT = 8 * 2**20
+"""Bytes of a YAML or JSON document. The longest that graftmt has written has a hundredth of it."""
 LEFT = re.compile(r"\.(.+)\.(?:\d+|[a-z0-9_]{8})\.tmp")
 """What a process that was killed may leave of what was to have the name in the middle."""
 
@@ -214,6 +216,33 @@ def _synchronise(path: Path) -> None:
         os.fsync(handle.fileno())
 
 
+def write_text(path: Path, text: str, *, tidy: bool = True) -> None:
+    with atomic_file(path, tidy=tidy) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def open_regular(path: Path) -> io.BufferedReader:
+    """Opens a file to read. A folder, a pipe or a device is an OSError, and is not waited for."""
+    expect_regular(path, os.stat(path))
+    handle = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    try:
+        expect_regular(path, os.fstat(handle.fileno()))  # it may have been replaced in between
+    except OSError:
+        handle.close()
+        raise
+    return handle
+
+
+def read_limited(path: Path, limit: int) -> bytes:
+    """All bytes of a regular file; more than `limit` are a ValueError, before they are read."""
+    with open_regular(path) as handle:
+        size = os.fstat(handle.fileno()).st_size
+        content = b"" if size > limit else handle.read(limit + 1)
+    if size > limit or len(content) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
+    return content
+
+
 def as_path(value: str | os.PathLike[str], what: str) -> Path:
     """The path that a Python program gave; `what` it is of, with its article."""
     if not isinstance(value, str | os.PathLike):
@@ -238,62 +267,3 @@ def check_regular(path: Path) -> None:
     """A pipe or a device may have no end, and cannot be read twice: an error, before it is opened."""
     if os.path.lexists(path) and not path.is_file():
         raise GraftError(f"{path} is {kind_of_path(path)}; a file was expected, give one.")
-
-
-def write_text(path: Path, text: str, *, tidy: bool = True) -> None:
-    with atomic_file(path, tidy=tidy) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-
-
-def read_json(path: Path, what: str) -> dict[str, Any]:
-    """A JSON object, or an error that says which file is missing or damaged; `what` names it for a person."""
-    if not path.is_dir():
-        check_regular(path)
-    try:
-        value = parse_json(read_limited(path, LARGEST_JSON))
-    except FileNotFoundError:
-        raise GraftError(f"{what}: there is no file {path}; check the path.") from None
-    except ValueError as error:
-        raise GraftError(f"{what}: {path} is damaged ({error}); restore it from a copy or make it again.") from None
-    except OSError as error:
-        raise GraftError(f"{what}: cannot read {path}: {error.strerror}.") from None
-    if not isinstance(value, dict):
-        raise GraftError(f"{what}: {path} holds a {type(value).__name__} where an object was expected.")
-    return value
-
-
-LARGEST_JSON = 32 * 2**20
-"""Bytes of graftmt's own files: work, results, alignments."""
-MOST_VALUES = 2_000_000
-"""In one JSON text, counted by commas and brackets."""
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
-def parse_json(content: bytes, *, most: int = MOST_VALUES, unique: bool = False) -> Any:
-    """The value of a JSON text from anywhere. Whatever is wrong with it is a ValueError with a short message.
-
-    `most`: values that it may have. `unique`: an object that has a key twice is an error too.
-    """
-    try:
-        if sum(map(content.count, (b",", b"[", b"{"))) > most:
-            raise ValueError(f"more than {most:,} values")
-        value = json.loads(content, object_pairs_hook=_unique if unique else None)
-        if _SURROGATE.search(content):  # half of a character: Python reads it, and fails wherever it is written
-            json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair, which is no text") from None
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-    return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {repeated!r:.60} stands there twice")
-    return found

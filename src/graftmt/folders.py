@@ -1,13 +1,19 @@
-"""Folders that are written to: made where they are missing, links followed, and watched while work is done in them. Layer 0."""
+"""Folders that are written to: made where missing, links followed, watched and locked while work is done in them. Layer 0.
+
+The kernel frees a lock with the process that holds it, however that ends.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
+from typing import IO, Any
 
 from graftmt.errors import GraftError
 
@@ -68,6 +74,21 @@ def check_replaceable(path: Path) -> None:
             raise GraftError(f"{path} is a device, a pipe or a socket, no plain file, and stays; choose another name.")
 
 
+def expect_regular(path: Path, found: os.stat_result) -> None:
+    """An OSError if what was found there is no file."""
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is no regular file", str(path))
+
+
+def check_regular_or_new(path: Path) -> None:
+    """An OSError if something is there that is no file, such as a pipe, whose opening would wait for ever."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return
+    expect_regular(path, found)
+
+
 def place_of(path: Path) -> Path:
     """Where a file of this name is written: where a link leads, but for links in a folder that this process works in.
 
@@ -117,3 +138,59 @@ def check_watched(path: Path) -> None:
             f"{folder} was removed, moved or replaced while it was being written to. The work in it cannot be finished: "
             "restore the folder and run the same command again, or start over."
         )
+
+
+def lock(handle: IO[Any] | FileIO, *, wait: bool = False) -> bool:
+    """Locks a file until it is closed or its process is killed; False where the file system has no locks.
+
+    Where another process has it, that is a BlockingIOError, unless it may `wait`.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        raise
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def exclusive(folder: Path, what: str, *, stays: bool = False) -> Iterator[None]:
+    """Holds `folder` for this process alone; a second one is told so instead of spoiling the work of the first.
+
+    Where there are no locks, nobody is told, and the work continues. The folder is `watched`.
+    """
+    make_folder(folder)
+    with _opened(folder / ".lock", "w") as handle:
+        try:
+            lock(handle)
+        except BlockingIOError:
+            raise GraftError(f"{what} {folder} is in use by another process; wait for it, or use another folder.") from None
+        with watched(folder, stays=stays):
+            yield  # the lock goes with the file handle, also when the process is killed
+
+
+def _opened(path: Path, mode: str) -> IO[Any]:
+    try:
+        check_regular_or_new(path)
+        return path.open(mode)
+    except OSError as error:
+        raise could_not_write(path, error) from error
+
+
+@contextmanager
+def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Holds the lock on the file `path`, which is made where it is missing and stays; False where another process has it.
+
+    With `wait` it is True, sooner or later.
+    """
+    make_folder(path.parent)
+    with _opened(path, "a") as handle:
+        try:
+            locked = lock(handle, wait=wait)
+        except BlockingIOError:
+            yield False
+            return
+        if not locked:
+            raise GraftError(f"the file system of {path.parent} has no locks, by which processes share work; use another.")
+        yield True  # as of `exclusive`, the lock goes with the file handle

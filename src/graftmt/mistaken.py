@@ -7,8 +7,8 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
+from graftmt.documents import read_json
 from graftmt.errors import GraftError
-from graftmt.files import read_json
 from graftmt.places import BASE, CORPUS, EXPORT, EXPORT_DOCUMENT, PACK
 
 ARCHIVE = ".graftpack"

@@ -15,11 +15,10 @@ from typing import Any
 
 from graftmt.errors import DataError, LanguageError, first_few
 from graftmt.files import atomic_folder
-from graftmt.known_files import default_cache_folder
+from graftmt.places import default_cache_folder
 from graftmt.prepare.readers.any_format import Wanted
 from graftmt.text.aliases import english_in, listed, resolve_language, resolved_names
-from graftmt.text.language_tags import code_of_words
-from graftmt.text.languages import check_language_names
+from graftmt.text.languages import check_language_names, code_of_words
 
 MOST_NAMED = 8
 """Columns in an error."""

@@ -19,10 +19,8 @@ from typing import Any
 from graftmt.checked import BLOCK, as_text, file_checksum, read_checked_json, write_checked_json
 from graftmt.configuration import check_numbers, differences, from_mapping, to_mapping, zero_or_more
 from graftmt.errors import GraftError
-from graftmt.files import remove_left
-from graftmt.folders import could_not_write, make_folder, place_of
-from graftmt.locks import lock
-from graftmt.reading import open_regular
+from graftmt.files import open_regular, remove_left
+from graftmt.folders import could_not_write, lock, make_folder, place_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
+from graftmt.documents import read_json, write_json
 from graftmt.errors import DataError, GraftError, first_few
-from graftmt.files import LEFT, read_json, write_json
+from graftmt.files import LARGEST_TEXT, LEFT, read_limited
 from graftmt.folders import check_replaceable, followed
-from graftmt.reading import LARGEST_TEXT, read_limited
 
 
 class PlaceError(DataError):
@@ -100,6 +100,18 @@ def check_writable(path: Path) -> None:
     existing = next((folder for folder in Path(os.path.abspath(path)).parents if folder.exists()), Path("/"))
     if not existing.is_dir() or not os.access(existing, os.W_OK):
         raise PlaceError(f"{path} cannot be written: {existing} is {'not writable' if existing.is_dir() else 'no folder'}.")
+
+
+def default_cache_folder() -> Path:
+    """`$GRAFTMT_CACHE`, or graftmt's folder in the user's cache."""
+    if configured := os.environ.get("GRAFTMT_CACHE"):
+        return Path(configured)
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches) / "graftmt"
+    try:
+        return Path.home() / ".cache" / "graftmt"
+    except RuntimeError:
+        raise GraftError("there is no home folder to keep tokenised text in; name a folder in GRAFTMT_CACHE.") from None
 
 
 def _names(folder: Path) -> set[str]:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from graftmt.documents import LARGEST_DOCUMENT, check_fields, parse_document
 from graftmt.errors import CheckpointError, first_few
-from graftmt.reading import open_regular
+from graftmt.files import open_regular
 
 KINDS = {
     "F64": torch.float64,

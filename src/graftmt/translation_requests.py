@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from graftmt.data.corpus import LONGEST_LINE
+from graftmt.data.line_files import LONGEST_LINE
 from graftmt.decoding import SearchOptions
-from graftmt.engines import NativeSearcher, Searcher
+from graftmt.engines import NativeSearcher, OnBatch, Searcher
 from graftmt.errors import DataError, LanguageError
 from graftmt.packs import Composition
 from graftmt.text import Codec
@@ -23,10 +23,6 @@ LONGEST_BYTES = 4 * LONGEST_LINE
 
 
 BYTES_TOO_MANY = f"more than {LONGEST_BYTES:,} bytes"
-
-
-OnBatch = Callable[[int], None]
-"""Hears how many lines are done."""
 
 
 class LongLine(DataError):

@@ -13,7 +13,7 @@ from graftmt.base import Base
 from graftmt.data import Direction
 from graftmt.decoding import SearchOptions, checked_options
 from graftmt.devices import AnyDevice, AnyDtype
-from graftmt.engines import Engine, NativeEngine, Searcher
+from graftmt.engines import Engine, NativeEngine, OnBatch, Searcher
 from graftmt.errors import DataError, LanguageError
 from graftmt.packs import Composition, Pack, Side, compose, load_pack
 from graftmt.packs.composition import check_fits
@@ -21,7 +21,6 @@ from graftmt.text import languages_of
 from graftmt.text.aliases import find_language, nearest_language
 from graftmt.translation_requests import (
     LongLine,
-    OnBatch,
     Request,
     Translation,
     check_codes,

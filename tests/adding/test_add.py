@@ -21,7 +21,7 @@ from graftmt.adding.plan import Request, requests_of
 from graftmt.adding.result import AddResult
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
-from graftmt.locks import exclusive
+from graftmt.folders import exclusive
 from graftmt.packs import load_pack
 from graftmt.packs.card import kind_of
 from graftmt.progress import Listener, heard_by

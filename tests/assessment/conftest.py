@@ -12,7 +12,7 @@ from graftmt.assessment.assess import Assessment, AssessOptions, assess
 from graftmt.assessment.score_report import document
 from graftmt.data import Corpus, select_directions
 from graftmt.decoding import SearchOptions
-from graftmt.files import write_json
+from graftmt.documents import write_json
 from graftmt.translator import Translator
 
 

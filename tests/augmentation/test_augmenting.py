@@ -394,7 +394,7 @@ def test_what_another_writes_beside_it_stays(options: AugmentOptions) -> None:
 
 
 def test_two_processes_do_not_spoil_each_others_work(options: AugmentOptions) -> None:
-    from graftmt.locks import exclusive
+    from graftmt.folders import exclusive
 
     with exclusive(options.work, "the work"), pytest.raises(GraftError, match="in use by another process"):
         quietly(options)

@@ -12,7 +12,7 @@ import pytest
 
 from graftmt.augmentation.chunks import Translated, Work
 from graftmt.errors import GraftError
-from graftmt.locks import exclusive
+from graftmt.folders import exclusive
 from graftmt.progress import heard_by
 
 DONE = Translated("fr", 3, (4, 9, 11), ("un", "deux", ""), unfinished=(11,), copies=(4,))

@@ -475,7 +475,7 @@ def test_a_folder_of_other_things_is_never_replaced_by_a_pack(source, tmp_path: 
 
 
 def test_a_run_in_use_is_said_to_be_so_at_once(pair, tmp_path: Path) -> None:
-    from graftmt.locks import exclusive
+    from graftmt.folders import exclusive
 
     with exclusive(tmp_path / "runs" / "tlh-source", "the run"):
         result = pair()

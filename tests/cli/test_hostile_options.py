@@ -27,8 +27,8 @@ from peers.foreign_models import m2m_100
 from starlette.testclient import TestClient
 
 from graftmt.cli.app import app, main
+from graftmt.documents import write_json
 from graftmt.errors import printable
-from graftmt.files import write_json
 
 SECONDS = int(PATIENCE)
 """For one command; most take a fraction of one."""

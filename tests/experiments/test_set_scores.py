@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from graftmt.data import Corpus, Direction
+from graftmt.documents import write_json
 from graftmt.experiments.profiles import TestSet, load_profile
 from graftmt.experiments.set_scores import score_in_hops
-from graftmt.files import write_json
 
 CHINESE = ["他 有 两台 手机 。", "文件 打开 了 。"]
 

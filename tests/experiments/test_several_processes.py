@@ -25,7 +25,7 @@ from graftmt.experiments.profiles import load_profile
 from graftmt.experiments.store import Store
 from graftmt.experiments.team import Team, environments_of, team, visible_gpus
 from graftmt.files import write_text
-from graftmt.locks import claimed
+from graftmt.folders import claimed
 from graftmt.progress import heard_by
 
 ASKED = ("--tables", "1,2,9", "--rows", "1,3,4,7,8,21,57", "--json")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from graftmt.model.dropout import Dropout, drop_by_hash
+from graftmt.model.layers import Dropout, drop_by_hash
 
 SHAPE = (400, 512)
 

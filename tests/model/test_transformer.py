@@ -1,3 +1,5 @@
+"""Padding, order and shared matrices do what they should; shapes are those of the model that is built."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from graftmt.model import Transformer, named_size
+from graftmt.model import ModelConfig, Transformer, named_size, parameter_shapes
 from graftmt.model.embeddings import Positions, sinusoidal_positions
 
 MakeModel = Callable[..., Transformer]
@@ -178,3 +180,22 @@ def test_fresh_weights_are_as_fairseqs() -> None:
             assert not parameter.any(), name
         if "norm.weight" in name:
             assert (parameter == 1).all(), name
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("embeddings", ["tied", "tied-target", "separate"])
+@pytest.mark.parametrize("layers", [(1, 1), (3, 2), (1, 12)])
+def test_shapes_are_those_of_the_model(norm: Any, embeddings: Any, layers: tuple[int, int]) -> None:
+    config = ModelConfig(
+        model_dim=8,
+        ffn_dim=12,
+        heads=2,
+        norm=norm,
+        embeddings=embeddings,
+        encoder_layers=layers[0],
+        decoder_layers=layers[1],
+        output_bias=norm == "pre",
+    )
+    with torch.device("meta"):
+        model = Transformer.build(config, 20)
+    assert parameter_shapes(config, 20) == {name: tuple(value.shape) for name, value in model.named_parameters()}

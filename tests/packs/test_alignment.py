@@ -9,7 +9,7 @@ import torch
 from graftmt.packs import alignment
 from graftmt.packs.alignment import translation_table, translations_of
 from graftmt.text import Vocabulary
-from graftmt.text.vocabulary import FIRST_PIECE_ID
+from graftmt.text.kinds.inline_cased import FIRST_PIECE_ID
 
 WORDS = 50
 ROWS = FIRST_PIECE_ID + WORDS + 1

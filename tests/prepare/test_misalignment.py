@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from graftmt.prepare.misalignment import _BLOCK, _GAP, Alignment, _looked_at, check_alignment
-from graftmt.text.language_tags import words_for
+from graftmt.text.languages import words_for
 
 Lines = list[str]
 SCRIPTS = ("ar", "el", "he", "hi", "ja", "ko", "ru", "th", "tr", "zh")

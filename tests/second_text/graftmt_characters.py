@@ -14,8 +14,7 @@ from typing import Any
 from graftmt.errors import DataError, LanguageError
 from graftmt.text import CodePlacement, Layout, PieceCounts, code_symbol
 from graftmt.text.kinds import TextKind
-from graftmt.text.layout import LAYOUTS
-from graftmt.text.protocol import text_fingerprint
+from graftmt.text.protocol import LAYOUTS, text_fingerprint
 
 UNUSED = "<unused>"
 FILE = "alphabet.json"

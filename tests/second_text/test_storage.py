@@ -15,8 +15,7 @@ from graftmt.model import ModelConfig
 from graftmt.packs import Pack, load_pack, save_pack
 from graftmt.text import Layout
 from graftmt.text.kinds import text_kind
-from graftmt.text.protocol import check_text
-from graftmt.text.stored import files_to_store
+from graftmt.text.stored import check_text, files_to_store
 
 
 def document(folder: Path, name: str = "base.json") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from patience import until
 from server.conftest import Live
 
 from graftmt.errors import GraftError
-from graftmt.locks import claimed
+from graftmt.folders import claimed
 from graftmt.server.background_jobs import Jobs
 from graftmt.server.keys import new_key
 

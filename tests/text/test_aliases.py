@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from graftmt.errors import LanguageError
 from graftmt.text import aliases
 from graftmt.text.aliases import english_in, find_language, match_names, nearest_language, new_language, resolve_language
-from graftmt.text.language_tags import tag_of, tag_of_code, words_for
-from graftmt.text.languages import is_language_name
+from graftmt.text.languages import is_language_name, tag_of, tag_of_code, words_for
 
 NLLB = tuple(
     re.findall(

@@ -16,7 +16,7 @@ from patience import PATIENCE
 from graftmt.errors import DataError
 from graftmt.text import Subwords, normalise
 from graftmt.text import subwords as subwords_module
-from graftmt.text.casing import lowercase
+from graftmt.text.pretokenization import lowercase
 from graftmt.text.subwords import BYTES, MARKERS, UNKNOWN
 
 # Text that meets the tiny models' alphabets, markers, bytes and boundaries more often than st.text() does.

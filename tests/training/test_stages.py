@@ -21,8 +21,8 @@ from graftmt.configuration import from_mapping, load_yaml
 from graftmt.data import Corpus
 from graftmt.data.cache import cache_key
 from graftmt.errors import ConfigError, GraftError, LanguageError
-from graftmt.locks import exclusive
-from graftmt.reading import open_regular
+from graftmt.files import open_regular
+from graftmt.folders import exclusive
 from graftmt.text import Subwords
 from graftmt.training import TrainConfig
 from graftmt.training.bases import prepare
@@ -119,7 +119,7 @@ def test_the_fingerprint_of_the_text_is_that_of_earlier_versions_and_reads_each_
         read.append(path.name)
         return open_regular(path)
 
-    for module in ("graftmt.data.cache", "graftmt.data.corpus", "graftmt.training.run_text"):
+    for module in ("graftmt.data.cache", "graftmt.data.line_files", "graftmt.training.run_text"):
         monkeypatch.setattr(f"{module}.open_regular", counting)
     assert prepare(config).data == hashlib.sha256("".join(keys).encode()).hexdigest()
     text = [name for name in read if name.startswith("train.")]

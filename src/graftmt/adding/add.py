@@ -21,7 +21,7 @@ from graftmt.adding.result import AddResult
 from graftmt.adding.verdict import Verdict, judge, no_verdict
 from graftmt.base import Base
 from graftmt.devices import choose_device, world_size
-from graftmt.files import read_json, write_json
+from graftmt.documents import read_json, write_json
 from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.progress import say, silence
 from graftmt.training import train_pack

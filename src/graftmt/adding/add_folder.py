@@ -14,8 +14,7 @@ from graftmt.base import Base
 from graftmt.configuration import differences, to_mapping
 from graftmt.devices import choose_device
 from graftmt.errors import ConfigError, GraftError
-from graftmt.folders import make_folder, watched
-from graftmt.locks import exclusive
+from graftmt.folders import exclusive, make_folder, watched
 from graftmt.places import begin_run
 from graftmt.training import PackConfig
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints, as_today

@@ -15,7 +15,7 @@ from graftmt.adding.pack_text import AddCorpus, hash_lines, usable_lines
 from graftmt.data import Corpus, Direction
 from graftmt.prepare.language_id import LanguageCheck, detector_code, foreign_lines
 from graftmt.text import Text, pieces_of
-from graftmt.text.casing import lowercase
+from graftmt.text.pretokenization import lowercase
 
 UNEQUAL = 3
 """Pairs whose longer side has more than N times the other's characters are hardly translations."""

@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.data import Corpus
-from graftmt.data.corpus import find_files
-from graftmt.data.training_text import in_order, open_split
+from graftmt.data.corpus import find_files, in_order, open_split
+from graftmt.documents import read_json
 from graftmt.errors import DataError, GraftError
-from graftmt.files import read_json
-from graftmt.known_files import default_cache_folder
+from graftmt.files import open_regular
+from graftmt.places import default_cache_folder
 from graftmt.prepare.output_folder import corpus_source
 from graftmt.prepare.readers.any_format import Found, Wanted, files_of, is_readable, read_any
 from graftmt.prepare.readers.combination import concatenate
 from graftmt.prepare.refusal import check_source, refuse
 from graftmt.prepare.source import Line, Source, write_corpus
-from graftmt.reading import open_regular
 
 VERSION = 1
 """Of how text is read; what an earlier one has kept is not used."""

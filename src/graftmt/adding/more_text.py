@@ -14,8 +14,8 @@ from graftmt.augmentation.augmenting import augment_training
 from graftmt.augmentation.back_translation import BackTranslator, Teacher, search_options
 from graftmt.augmentation.chunks import Chunk
 from graftmt.augmentation.line_choice import Plan, Spec, choose_languages, make_plan
+from graftmt.documents import read_json
 from graftmt.errors import ConfigError
-from graftmt.files import read_json
 
 TIMED_ON_CPU, TIMED_ON_GPU = 16, 512
 """Lines that are translated to say how long all of them take."""

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from graftmt.adding.given_text import Piece, open_text, pieces_of
 from graftmt.checked import file_mark, has_mark
 from graftmt.data import Corpus
-from graftmt.data.corpus import check_equal_lengths, find_files, segmented
-from graftmt.data.training_text import in_order
+from graftmt.data.corpus import check_equal_lengths, find_files, in_order, segmented
+from graftmt.documents import read_json, write_json
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError, nearest
-from graftmt.files import atomic_folder, read_json, write_json
-from graftmt.reading import open_regular
+from graftmt.files import atomic_folder, open_regular
 from graftmt.text.aliases import english_in
 from graftmt.text.languages import check_language_names
 

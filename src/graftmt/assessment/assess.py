@@ -21,8 +21,8 @@ from graftmt.data.corpus import segmented
 from graftmt.decoding import SearchOptions
 from graftmt.errors import LanguageError, nearest
 from graftmt.evaluation import Scores, joined
-from graftmt.evaluation.metrics import bleu_metric, default_tokenizer
-from graftmt.locks import exclusive
+from graftmt.evaluation.scores import bleu_metric, default_tokenizer
+from graftmt.folders import exclusive
 from graftmt.prepare.segmentation import desegment, is_chinese
 from graftmt.progress import progress
 from graftmt.translator import Translator

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from graftmt.data import Corpus, Direction, parse_direction
-from graftmt.data.corpus import read_lines
+from graftmt.data.line_files import read_lines
+from graftmt.documents import read_json
 from graftmt.errors import DataError, GraftError, first_few
 from graftmt.evaluation import (
     METRIC_NAMES,
@@ -23,9 +24,8 @@ from graftmt.evaluation import (
     groups,
 )
 from graftmt.evaluation.matrix import label
-from graftmt.evaluation.metrics import default_tokenizer
+from graftmt.evaluation.scores import default_tokenizer
 from graftmt.evaluation.significance import LEVEL, Compared, surviving
-from graftmt.files import read_json
 from graftmt.workers import pool
 
 FEWEST_DIRECTIONS = 16

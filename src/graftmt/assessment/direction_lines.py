@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from graftmt.assessment.scoring_pool import ScoringJob, scorer
 from graftmt.data import Corpus, Direction
 from graftmt.decoding import SearchOptions
+from graftmt.engines import OnBatch
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.evaluation import Scores
 from graftmt.packs import Side
-from graftmt.translation_requests import LONGEST_SOURCE, LongLine, OnBatch, Request
+from graftmt.translation_requests import LONGEST_SOURCE, LongLine, Request
 from graftmt.translator import Translator
 
 

@@ -22,7 +22,7 @@ from graftmt.assessment.scoring_pool import Scored
 from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.configuration import changes, from_mapping
 from graftmt.data import Direction
-from graftmt.data.corpus import read_lines
+from graftmt.data.line_files import read_lines
 from graftmt.errors import ConfigError, DataError, GraftError
 from graftmt.evaluation import Score, Scores
 from graftmt.files import sweep, write_text

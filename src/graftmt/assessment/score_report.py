@@ -10,9 +10,10 @@ from typing import Any
 
 from graftmt.assessment.assess import Assessment
 from graftmt.data import Direction
+from graftmt.documents import write_json
 from graftmt.errors import DataError
 from graftmt.evaluation import METRIC_NAMES, METRICS, Scores, Table, grouped, joined, plot_matrix, score_table
-from graftmt.files import write_json, write_text
+from graftmt.files import write_text
 
 
 def document(found: Assessment) -> dict[str, Any]:

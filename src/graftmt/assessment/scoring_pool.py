@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from graftmt.assessment.off_target import Judge, OffTarget
-from graftmt.evaluation.metrics import score_direction
-from graftmt.evaluation.scores import Score, Scores
+from graftmt.evaluation.scores import Score, Scores, score_direction
 from graftmt.workers import pool
 
 FEWEST_LINES = 20_000

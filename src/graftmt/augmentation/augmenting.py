@@ -23,18 +23,17 @@ from graftmt.augmentation.chunks import Work, differences
 from graftmt.augmentation.line_choice import Plan, Spec, choose_languages, make_plan
 from graftmt.base import Base, read_base_text
 from graftmt.data import Corpus
-from graftmt.data.corpus import check_equal_lengths, find_files
-from graftmt.data.training_text import in_order, open_split
+from graftmt.data.corpus import check_equal_lengths, find_files, in_order, open_split
 from graftmt.devices import choose_device
+from graftmt.documents import read_json
 from graftmt.engines import Engine
 from graftmt.errors import DataError, GraftError
-from graftmt.files import read_json, remove_left
-from graftmt.locks import exclusive
+from graftmt.files import open_regular, remove_left
+from graftmt.folders import exclusive
 from graftmt.packs.named_packs import parse_packs
 from graftmt.places import CHUNKS, CORPUS, check_outside_models, check_place
 from graftmt.prepare.output_folder import check_replaceable
 from graftmt.progress import pace, progress, say
-from graftmt.reading import open_regular
 from graftmt.text import languages_of
 from graftmt.training.checkpoints import CannotGoOn
 from graftmt.training.stopping import Stopped, stop_on_signals

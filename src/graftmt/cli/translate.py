@@ -145,7 +145,7 @@ def chunks(stream: BinaryIO, size: int) -> Iterator[list[str]]:
 
 def _read(stream: BinaryIO, lines: queue.Queue[str | DataError | None]) -> None:
     """What cannot be read as text, or has no end, ends the input with an error, after all lines before it."""
-    from graftmt.data.corpus import decode_line
+    from graftmt.data.line_files import decode_line
     from graftmt.translation_requests import BYTES_TOO_MANY, LONGEST_BYTES, LongLine
 
     number = 0

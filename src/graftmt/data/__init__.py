@@ -2,8 +2,9 @@
 
 from graftmt.data.batching import Batch, BatchMaker, BatchPlan, BatchStream
 from graftmt.data.cache import TokenizedCorpus, tokenize_corpus, unknown_rates
-from graftmt.data.corpus import Corpus, read_lines
+from graftmt.data.corpus import Corpus
 from graftmt.data.directions import Direction, parse_direction, select_directions
+from graftmt.data.line_files import read_lines
 from graftmt.data.packing import PackedBatch, PackedMaker, PackedPlan, PackedShape
 from graftmt.data.sampling import PairSampler, temperature_probabilities
 

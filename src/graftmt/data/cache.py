@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 
 from graftmt.checked import file_mark, has_mark, read_checked_json, write_checked_json
 from graftmt.configuration import check_numbers, from_mapping, zero_or_more
-from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines
+from graftmt.data.corpus import Corpus, check_equal_lengths
+from graftmt.data.line_files import read_lines
 from graftmt.errors import DataError, GraftError
-from graftmt.files import atomic_folder, sweep
+from graftmt.files import atomic_folder, open_regular, sweep
 from graftmt.folders import make_folder
-from graftmt.known_files import default_cache_folder
-from graftmt.places import check_outside_models
+from graftmt.places import check_outside_models, default_cache_folder
 from graftmt.progress import progress
-from graftmt.reading import open_regular
 from graftmt.text import Text
 from graftmt.workers import pool
 

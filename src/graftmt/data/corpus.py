@@ -1,22 +1,23 @@
-"""Line-aligned multi-parallel corpora: one file per language, line i of each the same segment, empty = missing. Layer 3."""
+"""Line-aligned multi-parallel corpora: one file per language, line i of each the same segment, empty = missing. Layer 3.
+
+A corpus is a folder, or a file for each language, as people name them.
+"""
 
 from __future__ import annotations
 
-import gzip
-import io
-import lzma
-import zlib
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
 
+from graftmt.data.line_files import read_lines
+from graftmt.documents import read_json
 from graftmt.errors import DataError, GraftError, LanguageError, nearest
-from graftmt.files import check_regular, kind_of_path, read_json
+from graftmt.files import kind_of_path
 from graftmt.mistaken import instead_of_corpus
-from graftmt.reading import open_regular
-from graftmt.text.aliases import match_names, resolved_names
+from graftmt.text.aliases import find_language, listed, match_names, nearest_language, resolved_names
 from graftmt.text.languages import check_language_names
 
 ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
@@ -24,147 +25,6 @@ ENDINGS = (".txt", "", ".txt.xz", ".xz", ".txt.gz", ".gz", ".txt.zst", ".zst")
 
 NO_LANGUAGES = frozenset(("source", "json", "md", "tsv", "txt", "gz", "xz", "zst"))
 """What may stand in a language's place: docs-l10n and others keep a file that says where each line is from."""
-
-LONGEST_LINE = 50_000
-"""Characters. A longer line is a broken file rather than a sentence, and would cost memory for nothing."""
-
-LONGEST_BYTES = 4 * LONGEST_LINE + 4
-"""Of a line that is read into memory; no character has more than four."""
-
-UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
-"""What reading a file may raise, compressed ones included."""
-
-
-BEGINNINGS = {
-    ".gz": ("gzip", (b"\x1f\x8b",)),
-    ".xz": ("xz", (b"\xfd7zXZ\0", b"]\0\0")),
-    ".zst": ("zstd", (b"\x28\xb5\x2f\xfd", *(bytes([number]) + b"\x2a\x4d\x18" for number in range(0x50, 0x60)))),
-}
-"""Ending → the compression, and what its files begin with."""
-
-
-def open_binary(path: Path) -> BinaryIO:
-    """The uncompressed bytes of a plain, .gz, .xz or .zst file."""
-    check_regular(path)
-    _check_beginning(path)
-    if path.suffix == ".gz":
-        return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(path, "rb")))  # lines of a buffer are read in C
-    if path.suffix == ".xz":
-        return cast(BinaryIO, io.BufferedReader(lzma.LZMAFile(path, "rb")))
-    if path.suffix == ".zst":
-        try:
-            import zstandard
-        except ImportError:
-            raise DataError(f"{path} is compressed with zstd: pip install 'graftmt[prepare]' to read it.") from None
-        return cast(BinaryIO, io.BufferedReader(ZstdFile(open_regular(path), zstandard)))
-    return open_regular(path)
-
-
-def _check_beginning(path: Path) -> None:
-    """Of a file that is compressed by its name: plain text called .gz is told apart from a truncated download."""
-    if path.suffix not in BEGINNINGS or not path.is_file():
-        return
-    compression, beginnings = BEGINNINGS[path.suffix]
-    with open_regular(path) as handle:
-        start = handle.read(max(map(len, beginnings)))
-    if not any(start.startswith(one) or one.startswith(start) for one in beginnings):
-        raise DataError(
-            f"{path} is not compressed with {compression}, whatever its name says; if it is plain text, take {path.suffix} off "
-            "its name, otherwise get the file again."
-        )
-
-
-def compressed(data: bytes, path: Path) -> bytes:
-    """What a plain, .gz, .xz or .zst file has for these bytes: one such piece after another is a valid file."""
-    if path.suffix == ".gz":
-        return gzip.compress(data, mtime=0)  # without the time: the same text gives the same file
-    if path.suffix == ".xz":
-        return lzma.compress(data)
-    if path.suffix == ".zst":
-        try:
-            import zstandard
-        except ImportError:
-            raise DataError(f"{path}: pip install 'graftmt[prepare]' to write what is compressed with zstd.") from None
-        frame: bytes = zstandard.ZstdCompressor().compress(data)
-        return frame
-    return data
-
-
-class ZstdFile(io.RawIOBase):
-    """The uncompressed bytes of a zstd file; zstandard's own reader takes a truncated file for a whole one."""
-
-    def __init__(self, file: BinaryIO, zstandard: Any) -> None:
-        self.file, self.zstandard = file, zstandard
-        self.frame: Any = None
-        self.ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self.ready:
-            block = self.file.read(1 << 17)
-            if not block:
-                if self.frame is not None:
-                    raise EOFError("Compressed file ended before the end of a frame")
-                return 0
-            self.ready = memoryview(b"".join(self._decompress(block)))
-        count = min(len(buffer), len(self.ready))
-        buffer[:count], self.ready = self.ready[:count], self.ready[count:]
-        return count
-
-    def _decompress(self, block: bytes) -> Iterator[bytes]:
-        """A file is one frame after another; `frame` is the one that is not finished yet."""
-        while block:
-            if self.frame is None:
-                self.frame = self.zstandard.ZstdDecompressor().decompressobj()
-            try:
-                yield self.frame.decompress(block)
-            except self.zstandard.ZstdError as error:
-                raise OSError(str(error)) from None
-            block = self.frame.unused_data
-            if self.frame.eof:
-                self.frame = None
-
-    def close(self) -> None:
-        self.file.close()
-        super().close()
-
-
-def decode_line(raw: bytes, number: int, where: str) -> str:
-    """Line `number` of `where` as text without its end; what is not text is an error that says so."""
-    if b"\0" in raw:
-        raise DataError(f"{where}, line {number}: a NUL byte; text was expected. Is this a binary file?")
-    try:
-        line = raw.decode("utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{where}, line {number}: not valid UTF-8 (byte {raw[error.start]:#04x} at column {error.start + 1}); "
-            "convert it to UTF-8, for instance with iconv, or drop the line (in a corpus: in every language's file)."
-        ) from None
-    # Some editors write a byte order mark at the beginning.
-    return line.removeprefix("\ufeff") if number == 1 else line
-
-
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, without their ends; an error names the file and the line that cannot be read."""
-    number = 0
-    try:
-        with open_binary(path) as handle:
-            for number, raw in enumerate(iter(lambda: handle.readline(LONGEST_BYTES), b""), 1):
-                if len(raw) == LONGEST_BYTES and b"\0" not in raw:
-                    raise DataError(f"{path}, line {number}: more than {LONGEST_BYTES:,} bytes; is this a file of lines?")
-                line = decode_line(raw, number, str(path))
-                if len(line) > LONGEST_LINE:
-                    raise DataError(
-                        f"{path}, line {number}: {len(line):,} characters; at most {LONGEST_LINE:,} make sense as one segment. "
-                        "Split it, or leave the line empty in this language's file."
-                    )
-                yield line
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}; check the path.") from None
-    except UNREADABLE as error:
-        raise DataError(f"{path}: cannot be read past line {number} ({error}); the file may be truncated.") from None
 
 
 @dataclass(frozen=True)
@@ -179,10 +39,10 @@ class Corpus:
     def open(cls, folder: str | Path, split: str, languages: Sequence[str] | None = None) -> Corpus:
         """The split's files in `folder`, named `train.en`, `train.en.txt`, with .gz, .xz or .zst; all languages or these."""
         folder = Path(folder)
-        if mistaken := instead_of_corpus(folder):
-            raise DataError(f"there is no corpus folder {folder}: {mistaken}")
         if not folder.is_dir():
-            raise DataError(f"there is no corpus folder {folder}; expected files such as {split}.en.txt in it.")
+            mistaken = instead_of_corpus(folder)
+            said = f": {mistaken}" if mistaken else f"; expected files such as {split}.en.txt in it."
+            raise DataError(f"there is no corpus folder {folder}{said}")
         found = find_files(folder, split)
         if not found:
             present = sorted({path.name.split(".")[0] for path in folder.iterdir() if path.is_file()})
@@ -282,3 +142,63 @@ def segmented(files: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
         if language in listed[description]:
             found.add(language)
     return {"segmented": sorted(found)} if found else {}
+
+
+_LANGUAGE_AND_FILE = re.compile(r"([^=/]+)=(.+)", re.DOTALL)
+
+
+def open_split(arguments: Sequence[str], split: str, known: Sequence[str], new: Sequence[str]) -> Corpus:
+    """A folder's files of this split, or the files named: LANG=FILE, or one like `data.kab.txt.gz`.
+
+    All the `new` languages have to be there; those not `known`, neither new nor the base's, are left out.
+    """
+    if not arguments:
+        raise DataError(f"no {split} text was given; expected a folder, or LANG=FILE for each language.")
+    if len(arguments) == 1 and (folder := Path(arguments[0]).expanduser()).is_dir():
+        found = in_order(Corpus.open(folder, split), known)
+        Corpus.open(folder, split, [name for name in new if name not in found.files])  # says so where one of them is missing
+        return found
+    files: dict[str, Path] = {}
+    for argument in arguments:
+        language, path = _language_and_file(argument, known)
+        if language in files:
+            raise DataError(f"{split}: {language} has two files, {files[language]} and {path}; join them, and their partners'.")
+        files[language] = path
+    for language in new:
+        if language not in files:
+            raise LanguageError(f"no {split} file is in {language}, the language to add; add {language}=FILE.")
+    folder = Path(os.path.commonpath([path.parent.absolute() for path in files.values()]))
+    return in_order(Corpus(folder, split, files), known)
+
+
+def in_order(corpus: Corpus, known: Sequence[str]) -> Corpus:
+    """The corpus in the languages known, in their order and under their codes."""
+    corpus = corpus.known_as(known)
+    return Corpus(corpus.folder, corpus.split, {code: corpus.files[code] for code in known if code in corpus.files})
+
+
+def _language_and_file(argument: str, known: Sequence[str]) -> tuple[str, Path]:
+    """`kab=some/file`, or a file whose name ends in a language known here, before .txt and compression."""
+    match = None if Path(argument).exists() else _LANGUAGE_AND_FILE.fullmatch(argument)
+    if match:
+        check_language_names([match[1]], argument)
+    path = Path(match[2] if match else argument).expanduser()
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give one folder alone, or a file for each language as LANG=FILE.")
+    if not path.is_file():
+        raise DataError(f"there is no file {path}; check the path. Expected a folder, or LANG=FILE for each language.")
+    if match:
+        code = find_language(match[1], known, argument)
+        if code is None:
+            raise LanguageError(
+                f"{argument}: {match[1]!r} is neither to be added nor one of the base's languages"
+                f"{nearest_language(match[1], known) or '.'} Known: {listed(known)}."
+            )
+        return code, path
+    language = re.sub(r"(\.txt)?(\.gz|\.xz|\.zst)?$", "", path.name).split(".")[-1]
+    code = match_names([language], known).get(language)
+    if code is None:
+        raise DataError(
+            f"{path}: its name does not tell its language; write LANG={argument}, where LANG is one of {listed(known)}."
+        )
+    return code, path

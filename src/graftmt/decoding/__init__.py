@@ -1,8 +1,15 @@
 """Greedy and beam search. Layer 3."""
 
 from graftmt.decoding.batches import length_batches, search_all
-from graftmt.decoding.search import beam_search, greedy_search
-from graftmt.decoding.search_options import Hypothesis, SearchOptions, batch_tokens_for, checked_options, search_of
+from graftmt.decoding.search import (
+    Hypothesis,
+    SearchOptions,
+    batch_tokens_for,
+    beam_search,
+    checked_options,
+    greedy_search,
+    search_of,
+)
 
 __all__ = [
     "Hypothesis",

@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 import torch
 
-from graftmt.decoding.kept_layouts import kept_layout
 from graftmt.decoding.recorded import MULTIPLE, ONE_AT_A_TIME, recorded_search
-from graftmt.decoding.search import beam_search, greedy_search
-from graftmt.decoding.search_options import Hypothesis, SearchOptions
-from graftmt.decoding.weight_layout import packed
+from graftmt.decoding.search import Hypothesis, SearchOptions, beam_search, greedy_search
+from graftmt.decoding.weight_layout import kept_layout, packed
 from graftmt.model import Transformer
 from graftmt.model.known_parts import all_known
 

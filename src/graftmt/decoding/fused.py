@@ -15,9 +15,8 @@ from graftmt.decoding.full_sums import HALF, FullLinear, HalfNorm, full_product
 from graftmt.decoding.step_kernels import add_and_norm, can_add_and_norm
 from graftmt.model.attention import Attention, mix_heads
 from graftmt.model.compiled import triton
-from graftmt.model.dropout import Dropout
 from graftmt.model.known_parts import notice
-from graftmt.model.layers import DecoderLayer, FeedForward, LayerCache
+from graftmt.model.layers import DecoderLayer, Dropout, FeedForward, LayerCache
 from graftmt.model.transformer import Decoder, DecoderState
 
 PLAIN = (Decoder, nn.ModuleList, DecoderLayer, Attention, FeedForward, nn.Linear, nn.LayerNorm, Dropout)

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from graftmt.decoding.search import NEVER, Beams, Forbidden
-from graftmt.decoding.search_options import Hypothesis, SearchOptions
+from graftmt.decoding.search import NEVER, Beams, Forbidden, Hypothesis, SearchOptions
 from graftmt.model import Transformer
 from graftmt.model.attention import SlotCache, Slots
 from graftmt.model.layers import LayerCache

@@ -1,10 +1,12 @@
-"""A model's weights as matrix kernels like them best. Layer 3; `kept_layouts` keeps them for models that do not change."""
+"""A model's weights as matrix kernels like them best, for one search, or kept for models that stay. Layer 3."""
 
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Hashable, MutableMapping
 from typing import TypeAlias
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 import torch.nn.functional as F
@@ -115,3 +117,27 @@ def _pack(module: nn.Module, kept: PackedWeights | None) -> nn.Module:
     result = copy.copy(module)
     result._modules = {name: child if child is None else _pack(child, kept) for name, child in module._modules.items()}
     return result
+
+
+# A base with many packs has a composition for each of them, most of whose decoder is the base's: what is packed is kept by
+# weight, not by model. Nothing is kept longer than a model that uses it. A weight that was changed in place is packed again.
+_MAKING = threading.Lock()
+_WEIGHTS: PackedWeights = WeakValueDictionary()
+_MODELS: WeakKeyDictionary[Transformer, tuple[tuple[object, ...], Transformer]] = WeakKeyDictionary()
+
+
+def kept_layout(model: Transformer) -> Transformer:
+    """`packed(model)`, made once where it takes long: on a CPU. The model and its packed twin share all else."""
+    if not can_be_packed(model):
+        return packed(model)
+    state = tuple(weight_key(weight) for weight in _weights(model))
+    with _MAKING:  # two threads that begin together would both take the memory
+        found = _MODELS.get(model)
+        if found is None or found[0] != state:
+            found = (state, packed(model, _WEIGHTS))
+            _MODELS[model] = found
+        return found[1]
+
+
+def _weights(model: Transformer) -> list[Tensor]:
+    return [*model.decoder.parameters(), *model.projection.parameters()]

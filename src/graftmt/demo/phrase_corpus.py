@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from graftmt.demo.inventory import BASE_LANGUAGES, NEW_LANGUAGES, Inventory, inventory_of, require_babel
 from graftmt.demo.phrases import TEMPLATES, Phrase, draw_phrase, render
 from graftmt.demo.slots import KINDS
+from graftmt.documents import write_json
 from graftmt.errors import DataError, LanguageError
-from graftmt.files import write_json, write_text
+from graftmt.files import write_text
 
 __all__ = ["BASE_LANGUAGES", "NEW_LANGUAGES", "SPLITS", "build_corpus", "build_segments", "write_corpus"]
 

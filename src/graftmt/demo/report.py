@@ -16,9 +16,10 @@ from graftmt.adding.verdict import sample_translations
 from graftmt.adding.verification import Verification
 from graftmt.assessment.direction_lines import Evaluation
 from graftmt.base import Base
+from graftmt.documents import write_json
 from graftmt.evaluation import METRICS, grouped, joined, plot_curves, plot_matrix, score_table
 from graftmt.evaluation.tables import Column, Table
-from graftmt.files import write_json, write_text
+from graftmt.files import write_text
 from graftmt.packs import Pack
 from graftmt.packs.storage import read_pack_document
 from graftmt.training.journal import read_log

@@ -1,9 +1,18 @@
 """Strings in, scores with signatures out; averages, significance, tables and plots of them. Layer 1, without torch."""
 
 from graftmt.evaluation.matrix import grouped, groups
-from graftmt.evaluation.metrics import score_bleu, score_chrf, score_direction
 from graftmt.evaluation.plots import plot_curves, plot_matrix
-from graftmt.evaluation.scores import METRIC_NAMES, METRICS, Metric, Score, Scores, joined
+from graftmt.evaluation.scores import (
+    METRIC_NAMES,
+    METRICS,
+    Metric,
+    Score,
+    Scores,
+    joined,
+    score_bleu,
+    score_chrf,
+    score_direction,
+)
 from graftmt.evaluation.significance import (
     Difference,
     Resampling,

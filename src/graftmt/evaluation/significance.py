@@ -20,7 +20,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from graftmt.errors import ConfigError, DataError
-from graftmt.evaluation.metrics import bleu_metric
+from graftmt.evaluation.scores import bleu_metric
 
 MOST_RESAMPLES = 1_000_000
 RESAMPLES = 1000

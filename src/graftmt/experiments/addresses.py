@@ -24,13 +24,13 @@ from typing import Any
 
 from graftmt.base import read_base_document
 from graftmt.data.corpus import find_files
+from graftmt.documents import read_json
 from graftmt.experiments.definitions import PROXY, chain_of, run_owner
 from graftmt.experiments.job_settings import augmentation_of, set_settings, training_settings
 from graftmt.experiments.jobs import Job, Proxy, base_job, described, initial_of, needs, oracle_of, trained, trains
 from graftmt.experiments.made import MADE, noted_codes
 from graftmt.experiments.profiles import Profile
-from graftmt.files import read_json
-from graftmt.reading import open_regular
+from graftmt.files import open_regular
 
 WHOLE = 64 << 20
 """Bytes up to which a file is read as a whole; of a larger one, as many pieces as this has MiB are, evenly spread."""

@@ -9,7 +9,8 @@ from typing import Any
 
 from graftmt.base import Base
 from graftmt.configuration import to_mapping
-from graftmt.files import atomic_folder, read_json, write_json
+from graftmt.documents import read_json, write_json
+from graftmt.files import atomic_folder
 from graftmt.training import TrainConfig
 from graftmt.training.checkpoints import Checkpoints
 from graftmt.training.journal import read_log

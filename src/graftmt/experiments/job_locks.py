@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from graftmt.locks import claimed
+from graftmt.folders import claimed
 from graftmt.progress import say
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from graftmt.base import Base
 from graftmt.configuration import from_mapping
+from graftmt.documents import read_json
 from graftmt.errors import ConfigError, DataError
-from graftmt.files import read_json
 from graftmt.packs.codes import code_distances
 
 MADE = "made.json"

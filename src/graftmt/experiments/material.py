@@ -15,10 +15,11 @@ from graftmt.augmentation.line_choice import Spec
 from graftmt.base import Base
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus
+from graftmt.documents import read_json, write_json
 from graftmt.errors import DataError
 from graftmt.experiments.addresses import short_hash
 from graftmt.experiments.job_locks import JobLocks
-from graftmt.files import atomic_folder, read_json, write_json
+from graftmt.files import atomic_folder
 from graftmt.training import Stopped, SubwordConfig
 from graftmt.training.run_text import run_subwords, subwords_file
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from graftmt.assessment.assess import AssessOptions, assess
 from graftmt.assessment.direction_lines import direction_lines
 from graftmt.data import Corpus, Direction
-from graftmt.data.corpus import read_lines, segmented
+from graftmt.data.corpus import segmented
+from graftmt.data.line_files import read_lines
 from graftmt.decoding import SearchOptions, batch_tokens_for
 from graftmt.evaluation import Scores, joined, score_direction
 from graftmt.experiments.profiles import Profile

@@ -11,11 +11,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from graftmt.documents import read_json, write_json
 from graftmt.errors import DataError
 from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.jobs import Job, directions_of, trains
 from graftmt.experiments.score_files import from_document
-from graftmt.files import read_json, write_json
 
 Result = dict[str, Any]
 FORMAT = 2

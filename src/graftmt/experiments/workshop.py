@@ -17,6 +17,7 @@ from typing import Any
 from graftmt.base import Base, read_base_document
 from graftmt.data import Corpus
 from graftmt.devices import choose_device
+from graftmt.documents import write_json
 from graftmt.errors import ConfigError, DataError
 from graftmt.experiments.addresses import Addresses
 from graftmt.experiments.base_stages import curve_of, store_stage
@@ -34,7 +35,6 @@ from graftmt.experiments.jobs import Job, base_job, described, initial_of, name_
 from graftmt.experiments.made import MADE, Made, codes_of, made_facts
 from graftmt.experiments.material import Material, Teacher, augmented, shared_subwords, subset
 from graftmt.experiments.residents import LONGEST_LOOK, Look, Resident, free_memory
-from graftmt.files import write_json
 from graftmt.packs import load_pack, read_pack_document
 from graftmt.training import Stopped, retrain_base, train_base, train_pack
 from graftmt.training.checkpoints import Checkpoints, way_out

@@ -17,14 +17,14 @@ from typing import Any
 import torch
 
 from graftmt.decoding import Hypothesis, SearchOptions, length_batches
-from graftmt.engines.engine_protocol import OnBatch
+from graftmt.engines import OnBatch
 from graftmt.errors import ConfigError, ExportError
 from graftmt.interop.export.plain_model import plain_model
 from graftmt.interop.export.row_names import row_names
 from graftmt.interop.export.targets.ctranslate2 import write_model
 from graftmt.interop.model_cache import ModelCache, cache_limit
-from graftmt.known_files import default_cache_folder
 from graftmt.packs import Composition, Pack
+from graftmt.places import default_cache_folder
 from graftmt.tensor_files import hash_tensors
 
 QUANTIZATIONS = {"fp32": "float32", "int8": "int8_float32"}

@@ -13,8 +13,8 @@ from typing import Any, TypedDict
 from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.documents import check_fields
 from graftmt.errors import CheckpointError
+from graftmt.files import open_regular
 from graftmt.places import EXPORT_DOCUMENT
-from graftmt.reading import open_regular
 
 FORMAT = 2
 PAGE = "README.md"

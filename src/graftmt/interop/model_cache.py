@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from graftmt.documents import read_json, write_json
 from graftmt.errors import ConfigError, GraftError
-from graftmt.files import atomic_folder, read_json, sweep, write_json
-from graftmt.locks import claimed
-from graftmt.reading import open_regular
+from graftmt.files import atomic_folder, open_regular, sweep
+from graftmt.folders import claimed
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from graftmt.errors import CheckpointError, GraftError
+from graftmt.files import open_regular
 from graftmt.mistaken import instead_of_pack
-from graftmt.reading import open_regular
 
 ARCHIVE = ".graftpack"
 """A path that ends so is one file, a zip archive; any other is a folder."""

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from graftmt.base import Base
 from graftmt.base_card import in_table, licence_front_matter
-from graftmt.text.language_tags import words_for
+from graftmt.text.languages import words_for
 
 
 class _ChrF(TypedDict):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from graftmt.errors import ConfigError, nearest
 from graftmt.text import Symbols, Text, code_symbol
-from graftmt.text.casing import TITLE_MARKER, UPPER_MARKER, lowercase
+from graftmt.text.pretokenization import TITLE_MARKER, UPPER_MARKER, lowercase
 from graftmt.text.protocol import BOUNDARY, BYTES
 
 InitialisationMethod = Literal["overlap", "random", "pieces", "alignment"]

@@ -11,15 +11,16 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import Any
 
-from graftmt.data.corpus import Corpus, check_equal_lengths, open_binary, read_lines, segmented
+from graftmt.data.corpus import Corpus, check_equal_lengths, segmented
+from graftmt.data.line_files import open_binary, read_lines
 from graftmt.errors import DataError, nearest
+from graftmt.files import open_regular
 from graftmt.prepare.clean_options import CleanOptions
 from graftmt.prepare.cleaning import ChunkMapper, CleaningReport, clean
 from graftmt.prepare.cleaning_rules import CleaningConfig
 from graftmt.prepare.output_folder import check_replaceable, corpus_source, open_splits
 from graftmt.prepare.refusal import check_source, refuse, refuse_another_language
 from graftmt.prepare.source import ORIGIN, Line, Source, counted, spread_lines, write_corpus
-from graftmt.reading import open_regular
 from graftmt.text.aliases import english_in
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from graftmt.prepare.pair_evidence import Evidence, Floats, best_lag, exchanged
-from graftmt.text.language_tags import words_for
+from graftmt.text.languages import words_for
 
 Kind = Literal["in step", "shifted", "unrelated", "exchanged", "same language", "too little"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graftmt.errors import DataError
-from graftmt.text.casing import CharacterTable
+from graftmt.text.pretokenization import CharacterTable
 
 LONGEST = 4
 """Characters of the longest n-gram."""

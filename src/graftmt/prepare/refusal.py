@@ -10,7 +10,7 @@ from graftmt.prepare.language_id import LanguageFilter
 from graftmt.prepare.misalignment import Alignment, check_alignment
 from graftmt.prepare.source import Source
 from graftmt.progress import say
-from graftmt.text.language_tags import words_for
+from graftmt.text.languages import words_for
 
 WAY_OUT = {
     "shifted": "Put the missing line back, or an empty one, or take the extra one out, in that language's file; then both need "

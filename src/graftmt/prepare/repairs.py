@@ -10,7 +10,7 @@ import unicodedata
 from functools import cache
 from typing import Literal, TypeAlias
 
-from graftmt.text.casing import CharacterTable
+from graftmt.text.pretokenization import CharacterTable
 
 Normalisation: TypeAlias = Literal["none", "NFC", "NFKC"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from graftmt.text.segments import script_of
+from graftmt.text.pretokenization import script_of
 
 # Letters that all scripts use, and letters of formulas, by the first word of their names.
 _OF_NO_SCRIPT = {

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from graftmt.documents import write_json
 from graftmt.errors import ConfigError, DataError
-from graftmt.files import atomic_folder, write_json
+from graftmt.files import atomic_folder
 from graftmt.prepare.repairs import one_line
 from graftmt.progress import progress
 from graftmt.text.languages import check_language_names

@@ -13,10 +13,11 @@ from typing import Any
 from graftmt.data import Direction, select_directions
 from graftmt.data.directions import parse_direction
 from graftmt.data.sampling import mixed_probabilities
+from graftmt.documents import write_json
 from graftmt.errors import ConfigError, DataError
 from graftmt.evaluation.plots import plot_matrix
 from graftmt.evaluation.tables import Column, Table
-from graftmt.files import write_json, write_text
+from graftmt.files import write_text
 from graftmt.places import FILES, check_place
 from graftmt.prepare.source import Source
 from graftmt.progress import progress

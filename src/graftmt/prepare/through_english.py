@@ -21,10 +21,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from graftmt.data.corpus import Corpus, check_equal_lengths, read_lines, segmented
+from graftmt.data.corpus import Corpus, check_equal_lengths, segmented
+from graftmt.data.line_files import read_lines
+from graftmt.documents import read_json, write_json
 from graftmt.errors import DataError
-from graftmt.files import atomic_file, atomic_folder, read_json, write_json
-from graftmt.locks import exclusive
+from graftmt.files import atomic_file, atomic_folder
+from graftmt.folders import exclusive
 from graftmt.prepare.bilingual import BilingualCorpus
 from graftmt.prepare.duckdb_work import AlignOptions, _duckdb, connect, quoted, understood
 from graftmt.prepare.output_folder import check_replaceable

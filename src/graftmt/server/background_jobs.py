@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from graftmt.documents import read_json, write_json
 from graftmt.errors import GraftError
-from graftmt.files import read_json, write_json, write_text
-from graftmt.folders import make_folder
-from graftmt.locks import claimed
+from graftmt.files import write_text
+from graftmt.folders import claimed, make_folder
 from graftmt.places import Kind, check_place
 from graftmt.server.formats import FORMATS
 from graftmt.server.refusals import Refused

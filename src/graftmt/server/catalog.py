@@ -13,7 +13,7 @@ from graftmt.errors import LanguageError
 from graftmt.packs import Pack, Side
 from graftmt.server.refusals import bad_request
 from graftmt.text.aliases import find_language, nearest_language
-from graftmt.text.language_tags import tag_of_code, words_for
+from graftmt.text.languages import tag_of_code, words_for
 from graftmt.translator import Translator
 
 LONGEST_CODE = 64

@@ -17,7 +17,7 @@ from graftmt.prepare.language_id import detector_code
 from graftmt.prepare.scripts import expected_scripts, letter_scripts
 from graftmt.server.catalog import Catalog
 from graftmt.server.piece_statistics import PieceStatistics
-from graftmt.text.language_tags import member_of, tag_of_code
+from graftmt.text.languages import member_of, tag_of_code
 
 MOST_CHARACTERS = 2000
 """Of a text that are looked at."""

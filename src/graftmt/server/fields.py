@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 from fastapi import Request
 
-from graftmt.files import parse_json
+from graftmt.documents import parse_json
 from graftmt.server.refusals import bad_request
 
 MOST_FIELDS = 2000

@@ -8,8 +8,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from graftmt.documents import read_json, write_json
 from graftmt.errors import ConfigError
-from graftmt.files import read_json, write_json
 from graftmt.folders import make_folder
 
 PREFIX = "gk_"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graftmt.server.catalog import LONGEST_CODE
-from graftmt.text.language_tags import is_installed, tag_of_code
+from graftmt.text.languages import is_installed, tag_of_code
 
 LONGEST_SENTENCE = 1000
 """Characters; what is longer is cut at a space, and better at a comma."""

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from graftmt.reading import open_regular
+from graftmt.files import open_regular
 
 BLOCK = 2**20
 _DIGITS = {"sha256": 64, "git-sha1": 40}

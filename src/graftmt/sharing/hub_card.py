@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from graftmt.reading import LARGEST_TEXT, read_limited
+from graftmt.files import LARGEST_TEXT, read_limited
 from graftmt.sharing.offers import Offer
 
 

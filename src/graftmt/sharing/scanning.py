@@ -12,10 +12,10 @@ from typing import Any
 from graftmt.base import Base, read_base_document
 from graftmt.documents import LARGEST_DOCUMENT
 from graftmt.errors import GraftError
+from graftmt.files import LARGEST_TEXT
 from graftmt.packs import is_pack, load_pack, read_pack_document
 from graftmt.packs.archive import ARCHIVE, open_pack
 from graftmt.places import BASE, PACK, PACK_FILES
-from graftmt.reading import LARGEST_TEXT
 from graftmt.sharing.checksums import checksum_of
 from graftmt.sharing.connections import SharingError
 from graftmt.sharing.offers import DOCUMENTS, MOST_PARTS, Offer, OfferedFile, ThingKind, facts_of

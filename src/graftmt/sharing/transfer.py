@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from graftmt.folders import could_not_write, make_folder
-from graftmt.known_files import default_cache_folder
-from graftmt.locks import claimed
+from graftmt.files import open_regular
+from graftmt.folders import claimed, could_not_write, make_folder
+from graftmt.places import default_cache_folder
 from graftmt.progress import Progress
-from graftmt.reading import open_regular
 from graftmt.sharing.checksums import Checksum
 from graftmt.sharing.connections import PATIENCE, Patience, Refused, Reply, SharingError, StatusError, request
 

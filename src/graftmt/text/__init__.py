@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from graftmt.text.aliases import find_language, match_names, new_language, resolve_language
 from graftmt.text.codec import Codec, TextCodec
+from graftmt.text.kinds.inline_cased import BEGINNING_ID, END_ID, PADDING_ID, UNKNOWN_ID, Tokenizer, Vocabulary
 from graftmt.text.languages import check_language_names
-from graftmt.text.layout import CodePlacement, Layout
 from graftmt.text.learning import FewerMerges, train_subwords
-from graftmt.text.protocol import BaseText, PieceCounts, Pieces, SharedText, Symbols, Text, code_symbol, languages_of, pieces_of
+from graftmt.text.protocol import (
+    BaseText,
+    CodePlacement,
+    Layout,
+    PieceCounts,
+    Pieces,
+    SharedText,
+    Symbols,
+    Text,
+    code_symbol,
+    languages_of,
+    pieces_of,
+)
 from graftmt.text.subwords import Subwords, normalise
-from graftmt.text.tokenizer import Tokenizer
-from graftmt.text.vocabulary import BEGINNING_ID, END_ID, PADDING_ID, UNKNOWN_ID, Vocabulary
 
 __all__ = [
     "BEGINNING_ID",

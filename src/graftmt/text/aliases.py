@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 from graftmt.errors import LanguageError, first_few, nearest
-from graftmt.text.language_tags import (
+from graftmt.text.languages import (
     EXTRA,
     Tag,
+    check_language_names,
     is_installed,
+    is_language_name,
     is_private,
     member_of,
     region_hint,
@@ -24,7 +26,6 @@ from graftmt.text.language_tags import (
     tag_of_code,
     words_for,
 )
-from graftmt.text.languages import check_language_names, is_language_name
 
 logger = logging.getLogger(__name__)
 

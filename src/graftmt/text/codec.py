@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from graftmt.errors import LanguageError, nearest
-from graftmt.text.layout import Side
-from graftmt.text.protocol import BaseText, Text, decoder_start, languages_of
+from graftmt.text.protocol import BaseText, Side, Text, decoder_start, languages_of
 
 
 class Codec(Protocol):

@@ -1,6 +1,6 @@
 """Training of subword models: counts segments per language, balances the languages, learns the merges.
 
-Layer 1, above `segments`; the result is a `Subwords`. SentencePiece never sees a sentence, only counted segments.
+Layer 1, above `pretokenization`; the result is a `Subwords`. SentencePiece never sees a sentence, only counted segments.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import sentencepiece
 
 from graftmt.errors import ConfigError, DataError
-from graftmt.text.casing import lowercase
+from graftmt.text.pretokenization import Segmenter, lowercase
 from graftmt.text.protocol import BOUNDARY
-from graftmt.text.segments import Segmenter
 from graftmt.text.subwords import Subwords
 
 # SentencePiece drops NUL and uses ▅ for itself, so it would learn neither.

@@ -19,8 +19,8 @@ import sentencepiece
 from graftmt.errors import ConfigError, DataError
 from graftmt.text.foreign.model_file import message_fields
 from graftmt.text.learning import FewerMerges, balance, frequent_characters, train_model
+from graftmt.text.pretokenization import class_of
 from graftmt.text.protocol import BOUNDARY
-from graftmt.text.segments import class_of
 
 _NORMALIZER = 3  # the number of normalizer_spec in a model
 _RULES = 2  # of precompiled_charsmap in a normalizer_spec

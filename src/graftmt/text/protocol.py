@@ -1,7 +1,8 @@
-"""What a model needs of text: the protocol that every kind of text follows, and the notation that all kinds share. Layer 1.
+"""What a model needs of text: the protocols that every kind of text follows, and the notation that all kinds share. Layer 1.
 
 A *text* is a subword model with the rows it has in one matrix. The other folders use texts through these protocols alone;
-`kinds` has the implementations. docs/overview.md says how to add one.
+`kinds` has the implementations. docs/overview.md says how to add one. A base's `Layout` arranges all its sentences, those of
+its packs too: where language codes stand around a text, and what a decoder starts from. Which rows those are, texts say.
 """
 
 from __future__ import annotations
@@ -10,10 +11,71 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from graftmt.errors import DataError
-from graftmt.text.layout import CodePlacement, Layout, Side
+from graftmt.errors import ConfigError, DataError
+
+Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
+
+CodePlacement = Literal["source", "decoder", "none"]
+"""The layouts that have a name, in configurations, base.json and pack.json."""
+
+DecoderStart = Literal["end", "padding", "beginning"]
+"""The special symbol a decoder starts from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How the sentences of a base are arranged."""
+
+    source_code: Side | None = "target"
+    """Whose code stands with the source text: that of the target (the paper, SMaLL-100, Marian), of the source itself
+    (M2M-100, NLLB-200, mBART), or nobody's."""
+    decoder_code: bool = False
+    """Whether the target's code follows the decoder's start."""
+    code_after_text: bool = False
+    """The code of the source text follows its end symbol (NLLB's legacy behaviour) instead of preceding the text."""
+    decoder_start: DecoderStart = "end"
+
+    def __post_init__(self) -> None:
+        if self.source_code == "target" and self.decoder_code:
+            raise ConfigError(
+                "layout: the target's code cannot stand both with the source text and after the decoder's start; leave one out."
+            )
+
+    def code_matrix(self, side: Side) -> Side | None:
+        """The matrix that a language's code is read from when the language is used on this side; None: it has no code."""
+        if side == "target" and self.decoder_code:
+            return "target"
+        return "source" if self.source_code == side else None
+
+    def codes_in(self, matrix: Side) -> Side | None:
+        """Whose codes are read from this matrix: those of source languages, of target languages, or none."""
+        if matrix == "source":
+            return self.source_code
+        return "target" if self.decoder_code else None
+
+    def source_prefix(self, code: Sequence[int]) -> list[int]:
+        """What precedes a source text; `code` is empty where a pack goes without."""
+        return [] if self.code_after_text else list(code)
+
+    def source_suffix(self, code: Sequence[int], end: int) -> list[int]:
+        return [end, *code] if self.code_after_text else [end]
+
+    def placement(self, side: Side) -> CodePlacement:
+        """The named layout that treats codes as this one does, as far as a pack of this side is concerned."""
+        if self.codes_in(side) is not None:
+            return "source" if self.codes_in(side) != side else "decoder"
+        return "none" if self.code_matrix(side) is None else "source"
+
+
+LAYOUTS: dict[CodePlacement, Layout] = {
+    "source": Layout(),
+    "decoder": Layout(source_code="source", decoder_code=True),
+    "none": Layout(source_code=None),
+}
+
 
 BEGINNING, PADDING, END, UNKNOWN = "<s>", "<pad>", "</s>", "<unk>"
 BOUNDARY = "▁"  # U+2581, SentencePiece's word boundary
@@ -183,21 +245,3 @@ def text_fingerprint(kind: str, options: Mapping[str, Any], files: Mapping[str, 
     """A fingerprint for kinds whose rows follow from their options and files."""
     parts = [kind, options, {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}]
     return hashlib.sha256(json.dumps(parts, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
-
-
-def check_text(text: Text, where: str) -> None:
-    """Whether it keeps the protocol's promises about rows: a broken one would train on wrong rows without a word."""
-    symbols, rows = text.symbols, range(len(text))
-    specials = {PADDING: text.padding_id, END: text.end_id, UNKNOWN: text.unknown_id, BEGINNING: text.beginning_id}
-    named = {name: row for name, row in specials.items() if row is not None}
-    codes = {code_symbol(language): text.code(language) for language in text.languages}
-    pieces = set(text.piece_rows)
-    problem = ""
-    if len(symbols) != len(text) or len(set(symbols)) != len(symbols):
-        problem = f"{len(set(symbols))} different symbols for {len(text)} rows"
-    elif wrong := [name for name, row in (named | codes).items() if row not in rows or symbols[row] != name or row in pieces]:
-        problem = f"no symbol row of its own for {', '.join(wrong[:3])}"
-    elif not all(row in rows for row in (*text.piece_rows, *text.forbidden)):
-        problem = "pieces or forbidden rows beyond its last row"
-    if problem:
-        raise DataError(f"{where}: its text of kind {text.kind!r} has {problem}; the files are damaged, or the kind has a bug.")

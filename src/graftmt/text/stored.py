@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from graftmt.errors import CheckpointError, DataError
-from graftmt.reading import read_limited
+from graftmt.files import read_limited
 from graftmt.text.kinds import TextKind, default_kind, text_kind
-from graftmt.text.layout import SIDES
-from graftmt.text.protocol import BaseText, Text, check_text, languages_of
+from graftmt.text.protocol import BEGINNING, END, PADDING, SIDES, UNKNOWN, BaseText, Text, code_symbol, languages_of
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _TAKEN = re.compile(r"(base|pack|readme|model\.safetensors)\b.*", re.IGNORECASE)
@@ -74,6 +73,24 @@ class StoredText:
         text: BaseText = self.kind.read(files, self.options, where)
         check_base_text(text, where)
         return text
+
+
+def check_text(text: Text, where: str) -> None:
+    """Whether it keeps the protocol's promises about rows: a broken one would train on wrong rows without a word."""
+    symbols, rows = text.symbols, range(len(text))
+    specials = {PADDING: text.padding_id, END: text.end_id, UNKNOWN: text.unknown_id, BEGINNING: text.beginning_id}
+    named = {name: row for name, row in specials.items() if row is not None}
+    codes = {code_symbol(language): text.code(language) for language in text.languages}
+    pieces = set(text.piece_rows)
+    problem = ""
+    if len(symbols) != len(text) or len(set(symbols)) != len(symbols):
+        problem = f"{len(set(symbols))} different symbols for {len(text)} rows"
+    elif wrong := [name for name, row in (named | codes).items() if row not in rows or symbols[row] != name or row in pieces]:
+        problem = f"no symbol row of its own for {', '.join(wrong[:3])}"
+    elif not all(row in rows for row in (*text.piece_rows, *text.forbidden)):
+        problem = "pieces or forbidden rows beyond its last row"
+    if problem:
+        raise DataError(f"{where}: its text of kind {text.kind!r} has {problem}; the files are damaged, or the kind has a bug.")
 
 
 def check_base_text(text: BaseText, where: str) -> None:

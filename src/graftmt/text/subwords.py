@@ -1,6 +1,6 @@
 """Subwords: text ↔ pieces, losslessly, with SentencePiece BPE over lowercase segments and inline case markers.
 
-Layer 1, above `segments` and `casing`; `learning` trains the models, `vocabulary` and `tokenizer` give pieces rows.
+Layer 1, above `pretokenization`; `learning` trains the models, `kinds.inline_cased` gives pieces rows.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 import sentencepiece
 
 from graftmt.errors import DataError
-from graftmt.files import atomic_file
-from graftmt.reading import read_limited
-from graftmt.text.casing import TITLE_MARKER, UPPER_MARKER, apply_marker, lowercase, marker_for
+from graftmt.files import atomic_file, read_limited
+from graftmt.text.pretokenization import TITLE_MARKER, UPPER_MARKER, Segmenter, apply_marker, lowercase, marker_for
 from graftmt.text.protocol import BOUNDARY, BYTES, UNKNOWN
-from graftmt.text.segments import Segmenter
 
 if TYPE_CHECKING:
-    from graftmt.text.layout import CodePlacement
-    from graftmt.text.tokenizer import Tokenizer
+    from graftmt.text.kinds.inline_cased import Tokenizer
+    from graftmt.text.protocol import CodePlacement
 
 UNKNOWN_SURFACE = "⁇"
 ESCAPE_MARKER = "<E>"
@@ -150,7 +148,7 @@ class Subwords:
 
     def with_codes(self, languages: Sequence[str], placement: CodePlacement) -> Tokenizer:
         """These subwords as a text: with rows, and with codes for these languages."""
-        from graftmt.text.tokenizer import Tokenizer  # which is made of subwords
+        from graftmt.text.kinds.inline_cased import Tokenizer  # which is made of subwords
 
         return Tokenizer(self, languages, placement)
 

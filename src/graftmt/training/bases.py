@@ -12,8 +12,8 @@ import torch
 from graftmt.base import Base, check_base_place
 from graftmt.data import Corpus, select_directions, tokenize_corpus, unknown_rates
 from graftmt.devices import choose_device
+from graftmt.documents import write_json
 from graftmt.errors import ConfigError
-from graftmt.files import write_json
 from graftmt.places import RUNS, check_place
 from graftmt.progress import say
 from graftmt.text import TextCodec

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from graftmt.checked import write_checksums
 from graftmt.configuration import check_numbers, differences, from_mapping, to_mapping, zero_or_more
+from graftmt.documents import read_json, write_json
 from graftmt.errors import CheckpointError, ConfigError, GraftError
-from graftmt.files import atomic_folder, read_json, sweep, write_json
+from graftmt.files import atomic_folder, sweep
 from graftmt.tensor_files import read_tensors, write_tensors
 from graftmt.training.run_configuration import MAY_CHANGE, RunConfig, TrainConfig
 from graftmt.training.sharding import cut_like, whole

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from graftmt.data import Batch, PackedBatch
+from graftmt.documents import parse_json
 from graftmt.errors import GraftError
 from graftmt.evaluation import plot_curves
-from graftmt.files import parse_json, write_text
+from graftmt.files import read_limited, write_text
 from graftmt.folders import check_watched, could_not_write, make_folder
 from graftmt.places import FILES, check_place
-from graftmt.reading import read_limited
 from graftmt.training.checkpoints import RunState
 
 OnStep: TypeAlias = Callable[[dict[str, Any]], None]

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graftmt.data import BatchMaker, BatchPlan, BatchStream, PackedBatch
+from graftmt.documents import write_json
 from graftmt.errors import TrainingError
-from graftmt.files import write_json
 from graftmt.model import Transformer
 from graftmt.progress import Progress
 from graftmt.training.capture import CapturedStep

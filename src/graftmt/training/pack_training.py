@@ -14,7 +14,6 @@ from graftmt.checked import read_checked_json, write_checked_json
 from graftmt.data import Corpus, Direction, TokenizedCorpus, parse_direction, tokenize_corpus
 from graftmt.data.cache import writable_cache
 from graftmt.errors import ConfigError, GraftError, LanguageError
-from graftmt.known_files import default_cache_folder
 from graftmt.model import Transformer
 from graftmt.packs import (
     Composition,
@@ -32,6 +31,7 @@ from graftmt.packs.alignment import VERSION, translation_table, translations_of
 from graftmt.packs.card import provenance
 from graftmt.packs.component import SCOPED
 from graftmt.packs.storage import check_place
+from graftmt.places import default_cache_folder
 from graftmt.progress import say
 from graftmt.text import Text
 from graftmt.training.checkpoints import RunState

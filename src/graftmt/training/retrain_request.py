@@ -10,8 +10,8 @@ from typing import Any
 from graftmt.base import Base, read_base_document, read_base_text
 from graftmt.configuration import from_mapping, to_mapping
 from graftmt.data import Corpus, Direction, select_directions
+from graftmt.documents import read_json
 from graftmt.errors import ConfigError, LanguageError, nearest
-from graftmt.files import read_json
 from graftmt.model import ModelConfig
 from graftmt.places import RUNS, check_place
 from graftmt.text import pieces_of

@@ -21,8 +21,9 @@ from graftmt.base import Base, check_base_place, read_base_document
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, tokenize_corpus, unknown_rates
 from graftmt.devices import choose_device
+from graftmt.documents import write_json
 from graftmt.errors import ConfigError
-from graftmt.files import write_json, write_text
+from graftmt.files import write_text
 from graftmt.progress import say
 from graftmt.text import SharedText, Text, TextCodec
 from graftmt.text.kinds import default_kind

@@ -14,9 +14,10 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from graftmt.checked import check_files, write_checksums
+from graftmt.documents import write_json
 from graftmt.errors import CheckpointError, GraftError
-from graftmt.files import atomic_folder, kind_of_path, sweep, write_json
-from graftmt.locks import exclusive
+from graftmt.files import atomic_folder, kind_of_path, sweep
+from graftmt.folders import exclusive
 from graftmt.places import RUNS, begin_run, check_place
 from graftmt.progress import say, silence
 from graftmt.training.checkpoints import FORMAT, CannotGoOn, Checkpoints, RunState, read_best_document, read_state_document

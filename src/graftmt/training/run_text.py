@@ -15,13 +15,12 @@ from graftmt.checked import file_mark, has_mark, read_checked_json, write_checke
 from graftmt.configuration import to_mapping
 from graftmt.data import Corpus, TokenizedCorpus, unknown_rates
 from graftmt.errors import DataError, GraftError
-from graftmt.files import atomic_file
+from graftmt.files import atomic_file, open_regular
 from graftmt.progress import say
-from graftmt.reading import open_regular
 from graftmt.text import FewerMerges, SharedText
 from graftmt.text.kinds import TextKind, text_kind
+from graftmt.text.kinds.inline_cased import KIND as OURS
 from graftmt.text.kinds.sentencepiece import KIND as PLAIN
-from graftmt.text.tokenizer import KIND as OURS
 from graftmt.training.checkpoints import CannotGoOn, Checkpoints
 from graftmt.training.run_configuration import SubwordConfig
 

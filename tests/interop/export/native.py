@@ -14,7 +14,7 @@ from graftmt.decoding import SearchOptions, search_all
 from graftmt.experiments.definitions import models, tables
 from graftmt.packs import Composition, Pack, Recipe, create_pack
 from graftmt.text import Subwords
-from graftmt.text.layout import Side
+from graftmt.text.protocol import Side
 
 
 @cache

@@ -17,7 +17,7 @@ from graftmt.decoding import SearchOptions
 from graftmt.errors import LanguageError
 from graftmt.packs.initialisation import OTHER_CASE, initialise
 from graftmt.text import Tokenizer, pieces_of, train_subwords
-from graftmt.text.casing import TITLE_MARKER, UPPER_MARKER, lowercase
+from graftmt.text.pretokenization import TITLE_MARKER, UPPER_MARKER, lowercase
 
 QUICK: dict[str, Any] = {"steps": 2, "merges": 60, "test_lines": 3, "beam": 2, "augment": "none", "force": True}
 RECIPES = {

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graftmt.data.corpus import LONGEST_LINE
+from graftmt.data.line_files import LONGEST_LINE
 from graftmt.errors import ConfigError, DataError, GraftError, LanguageError
 from graftmt.prepare.readers import parse_languages
 from graftmt.prepare.readers.any_format import Wanted, read_any

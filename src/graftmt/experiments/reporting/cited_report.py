@@ -11,7 +11,7 @@ from typing import Any
 
 from graftmt.errors import DataError
 from graftmt.evaluation import Difference, Metric, joined, score_bleu, score_chrf
-from graftmt.evaluation.metrics import default_tokenizer
+from graftmt.evaluation.scores import default_tokenizer
 from graftmt.experiments import definitions
 from graftmt.experiments.definitions import System
 from graftmt.experiments.reporting.cells import PIVOT, SIDES, Cell, Quantity, Results, paper_figures

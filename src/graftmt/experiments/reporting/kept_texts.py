@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
-from graftmt.data.corpus import read_lines
+from graftmt.data.line_files import read_lines
 from graftmt.errors import DataError
 from graftmt.experiments.reporting.result_files import Result
 from graftmt.experiments.reporting.stored_translations import StoredTranslations, TestLines, stored_file, stored_files

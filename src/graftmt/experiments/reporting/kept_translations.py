@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from graftmt.documents import read_json, write_json
 from graftmt.errors import DataError
 from graftmt.evaluation import Difference, Resampling, compare_averages, compare_resampled, resample_chrf
 from graftmt.evaluation.significance import LEVEL, MARGIN, Resampled
@@ -14,7 +15,6 @@ from graftmt.experiments.reporting.cells import Cell
 from graftmt.experiments.reporting.kept_texts import KeptTexts
 from graftmt.experiments.reporting.result_files import Result
 from graftmt.experiments.reporting.stored_translations import TestLines
-from graftmt.files import read_json, write_json
 
 ROUNDED = 0.002
 """Result files have three digits of a score."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from graftmt.errors import DataError
 from graftmt.experiments.reporting.page_claims import ClaimError, Comment, parse_comment
 from graftmt.experiments.reporting.printed_numbers import Printed, visible_numbers
-from graftmt.reading import LARGEST_TEXT, read_limited
+from graftmt.files import LARGEST_TEXT, read_limited
 
 _PIECES = re.compile(
     r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??[ ]{0,3}(?P=fence)[`~]*[ \t]*$"  # a block of code

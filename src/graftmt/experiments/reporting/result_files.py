@@ -12,12 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from graftmt.documents import check_fields
+from graftmt.documents import check_fields, read_json
 from graftmt.errors import DataError
 from graftmt.evaluation import Scores, joined
 from graftmt.experiments.jobs import Job, Proxy
 from graftmt.experiments.score_files import from_document, tokenizer_in
-from graftmt.files import read_json
 
 Kind = Literal["model", "composition", "pivot", "size"]
 BySet = dict[str, dict[str, Scores]]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graftmt.documents import parse_json
 from graftmt.errors import DataError
-from graftmt.files import atomic_file, parse_json
-from graftmt.reading import read_limited
+from graftmt.files import atomic_file, read_limited
 
 ENDING = ".jsonl.xz"
 FORMAT = 1

@@ -11,6 +11,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
+from graftmt.documents import read_json, write_json
 from graftmt.errors import ConfigError, first_few
 from graftmt.evaluation import Metric
 from graftmt.experiments import definitions
@@ -26,7 +27,7 @@ from graftmt.experiments.reporting.result_files import COMPARISONS, SCORES, Resu
 from graftmt.experiments.reporting.selection import select_results
 from graftmt.experiments.reporting.stored_translations import ENDING, stored_files
 from graftmt.experiments.reporting.trade_off import draw_trade_offs
-from graftmt.files import read_json, write_json, write_text
+from graftmt.files import write_text
 from graftmt.places import REPORT, check_outside_models, check_place
 
 RESULTS = "results"

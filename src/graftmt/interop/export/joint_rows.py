@@ -16,7 +16,7 @@ from graftmt.errors import ExportError
 from graftmt.interop.export.row_names import row_names
 from graftmt.interop.export.target import Job
 from graftmt.text import Text
-from graftmt.text.layout import SIDES, Side
+from graftmt.text.protocol import SIDES, Side
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 """In fairseq's order, which the classes of transformers expect."""

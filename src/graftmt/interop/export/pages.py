@@ -8,7 +8,7 @@ from typing import Any
 from graftmt.interop.export.target import ExportTarget, Job
 from graftmt.interop.export.target_registry import text_form
 from graftmt.interop.export.text_files import example_tokens, names_of_rows
-from graftmt.text.layout import SIDES
+from graftmt.text.protocol import SIDES
 
 
 def page(target: ExportTarget, job: Job, about: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graftmt.packs import Composition
 from graftmt.text import Text, code_symbol
-from graftmt.text.layout import SIDES, Side
+from graftmt.text.protocol import SIDES, Side
 
 
 def row_names(composition: Composition, matrix: Side, rows: int) -> list[str]:

@@ -12,7 +12,7 @@ from graftmt.interop.export import standalone
 from graftmt.interop.export.row_names import row_names
 from graftmt.interop.export.target import Job
 from graftmt.interop.export.target_registry import text_form
-from graftmt.text.layout import SIDES
+from graftmt.text.protocol import SIDES
 
 COMMON = "exported_folder.py"
 

@@ -13,7 +13,7 @@ from graftmt.text.foreign.row_table import RowTable
 from graftmt.text.foreign.subword_text import ForeignText, options_of
 from graftmt.text.kinds import text_kind
 from graftmt.text.kinds.two_sided import TwoSidedText
-from graftmt.text.layout import Layout, Side
+from graftmt.text.protocol import Layout, Side
 from graftmt.text.stored import TextDocument, files_to_store
 
 

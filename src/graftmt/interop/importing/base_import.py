@@ -12,8 +12,9 @@ import torch
 from graftmt.base import Base, build_model, check_base_place
 from graftmt.base_card import Origin
 from graftmt.devices import DTYPES
+from graftmt.documents import parse_json
 from graftmt.errors import CheckpointError, ConfigError, DataError, first_few
-from graftmt.files import parse_json
+from graftmt.files import LARGEST_TEXT, read_limited
 from graftmt.interop.importing.family import Family, ForeignFolder, Names
 from graftmt.interop.importing.family_registry import family_of
 from graftmt.interop.importing.import_options import ImportOptions
@@ -24,7 +25,6 @@ from graftmt.interop.importing.weights import Shape, Weights
 from graftmt.model import ModelConfig, Transformer, load_tensors, parameter_shapes
 from graftmt.places import check_new
 from graftmt.progress import progress
-from graftmt.reading import LARGEST_TEXT, read_limited
 from graftmt.text import BaseText
 from graftmt.text.aliases import new_language
 

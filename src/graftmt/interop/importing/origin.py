@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from graftmt.reading import LARGEST_TEXT, read_limited
+from graftmt.files import LARGEST_TEXT, read_limited
 
 LICENCE_FILES = ("LICENSE", "LICENCE", "LICENSE.txt", "LICENSE.md")
 _LONGEST = 200

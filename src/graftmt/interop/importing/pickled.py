@@ -11,7 +11,7 @@ import torch
 from torch.serialization import safe_globals
 
 from graftmt.errors import CheckpointError
-from graftmt.reading import open_regular
+from graftmt.files import open_regular
 
 
 def load_pickled(path: Path, allowed: Sequence[Any] = ()) -> Any:

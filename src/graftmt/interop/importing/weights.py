@@ -14,10 +14,10 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from graftmt.documents import parse_json
 from graftmt.errors import CheckpointError, first_few
-from graftmt.files import parse_json
+from graftmt.files import LARGEST_TEXT, read_limited
 from graftmt.interop.importing.pickled import load_pickled
-from graftmt.reading import LARGEST_TEXT, read_limited
 from graftmt.tensor_files import WEIGHTS, is_finite, open_tensors
 
 Shape: TypeAlias = tuple[int, ...]

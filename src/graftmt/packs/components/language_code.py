@@ -20,7 +20,7 @@ from graftmt.packs.pack import Beginning
 from graftmt.packs.parts import Setting
 from graftmt.text import CodePlacement, Text
 from graftmt.text.aliases import english_in, find_language
-from graftmt.text.layout import LAYOUTS
+from graftmt.text.protocol import LAYOUTS
 
 CodeKind = Literal["learned", "none", "fixed", "proxy"]
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from graftmt.data.corpus import NO_LANGUAGES
 from graftmt.errors import ConfigError, DataError, LanguageError, nearest
-from graftmt.text.language_tags import code_of_words
-from graftmt.text.languages import is_language_name
+from graftmt.text.languages import code_of_words, is_language_name
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:[-_](?:[a-z]{2,4}|[0-9]{3})){0,2}", re.IGNORECASE)

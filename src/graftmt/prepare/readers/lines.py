@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import count
 
-from graftmt.data.corpus import LONGEST_LINE, decode_line
+from graftmt.data.line_files import LONGEST_LINE, decode_line
 from graftmt.errors import DataError
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.source import Line

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from graftmt.data.corpus import ZstdFile
+from graftmt.data.line_files import ZstdFile
 from graftmt.errors import ConfigError, DataError
 
 COMPRESSIONS = (".gz", ".xz", ".zst")

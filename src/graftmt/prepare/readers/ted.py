@@ -9,7 +9,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from graftmt.data.corpus import LONGEST_LINE
+from graftmt.data.line_files import LONGEST_LINE
 from graftmt.errors import DataError
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import SPLITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from xml.parsers import expat
 
-from graftmt.data.corpus import LONGEST_LINE
+from graftmt.data.line_files import LONGEST_LINE
 from graftmt.errors import DataError, LanguageError, nearest
 from graftmt.prepare.readers.archives import StoredFile
 from graftmt.prepare.readers.combination import by_split, split_of

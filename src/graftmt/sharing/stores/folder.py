@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+from graftmt.documents import write_json
 from graftmt.errors import GraftError
-from graftmt.files import atomic_file, atomic_folder, write_json
-from graftmt.locks import exclusive
+from graftmt.files import atomic_file, atomic_folder, read_limited
+from graftmt.folders import exclusive
 from graftmt.packs.archive import ARCHIVE, write_archive
 from graftmt.places import BASE, PACK, check_file, check_outside_models, check_place
 from graftmt.progress import Progress
-from graftmt.reading import read_limited
 from graftmt.sharing.connections import Refused, SharingError
 from graftmt.sharing.index import INDEX, LARGEST_INDEX, Listing, index_document, make_listing, parse_index
 from graftmt.sharing.offers import Offer, OfferedFile, check_path

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from graftmt.files import parse_json
+from graftmt.documents import parse_json
 from graftmt.text.foreign.model_file import check_character_rules
 from graftmt.text.foreign.tokenizer_folder import tokens_by_id
 from graftmt.text.protocol import BYTES

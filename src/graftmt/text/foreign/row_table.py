@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graftmt.documents import parse_json
 from graftmt.errors import LanguageError, nearest
-from graftmt.files import parse_json
 from graftmt.text.languages import check_language_names
 
 FILE = "rows.json"

@@ -17,7 +17,7 @@ from graftmt.text.kinds.sentencepiece import SentencePieces, SentencePieceText
 from graftmt.text.kinds.tokenizer_json import FILE as LIBRARY
 from graftmt.text.kinds.tokenizer_json import LibraryPieces, LibraryText
 from graftmt.text.languages import is_language_name
-from graftmt.text.layout import Layout
+from graftmt.text.protocol import Layout
 
 MODELS = ("sentencepiece.bpe.model", "sentencepiece.model", "spiece.model")
 _OWN = ("<unk>", "<s>", "</s>")  # the first pieces of a SentencePiece model

@@ -13,16 +13,19 @@ from graftmt.documents import LONGEST_MESSAGE, check_fields
 from graftmt.errors import ConfigError, DataError
 from graftmt.text.foreign.row_table import FILE, RowTable, check_names, read_pieces
 from graftmt.text.kinds import text_kind
-from graftmt.text.layout import LAYOUTS, CodePlacement, Layout, Side
 from graftmt.text.protocol import (
     BEGINNING,
     BOUNDARY,
     BYTES,
     END,
+    LAYOUTS,
     PADDING,
     UNKNOWN,
+    CodePlacement,
+    Layout,
     PieceCounts,
     SharedText,
+    Side,
     code_symbol,
     text_fingerprint,
 )

@@ -8,13 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from graftmt.documents import parse_json
 from graftmt.errors import DataError
-from graftmt.files import parse_json
-from graftmt.reading import read_limited
+from graftmt.files import read_limited
 from graftmt.text.foreign.row_table import MOST_ROWS
 from graftmt.text.kinds import LARGEST_FILE
-from graftmt.text.layout import Side
-from graftmt.text.protocol import BEGINNING, END, PADDING, UNKNOWN
+from graftmt.text.protocol import BEGINNING, END, PADDING, UNKNOWN, Side
 
 SPECIALS = {"beginning": BEGINNING, "padding": PADDING, "end": END, "unknown": UNKNOWN}
 """What tokenizers call the special symbols unless they say otherwise."""

@@ -21,9 +21,10 @@ from typing import Any, ClassVar
 
 from graftmt.errors import CheckpointError, ConfigError, nearest
 from graftmt.text.protocol import SharedText, text_fingerprint
-from graftmt.text.tokenizer import KIND
 
 GROUP = "graftmt.text"
+DEFAULT = "inline-cased-bpe"
+"""Ours: `kinds.inline_cased`."""
 LARGEST_FILE = 2**26
 """Bytes: twice those of a tokenizer.json with 256,000 pieces."""
 
@@ -72,7 +73,7 @@ def text_kind(name: str) -> TextKind:
 
 def default_kind() -> TextKind:
     """Ours: what a base or a pack has that names no kind, and what is learned where none is named."""
-    return text_kind(KIND)
+    return text_kind(DEFAULT)
 
 
 @lru_cache(maxsize=1)

@@ -12,15 +12,14 @@ from typing import Any
 import sentencepiece
 
 from graftmt.errors import DataError
-from graftmt.reading import read_limited
+from graftmt.files import read_limited
 from graftmt.text.foreign.model_file import LARGEST_MODEL, check_model
 from graftmt.text.foreign.row_table import FILE as ROWS
 from graftmt.text.foreign.row_table import RowTable
 from graftmt.text.foreign.subword_text import ForeignText, read_table
 from graftmt.text.kinds import TextKind
-from graftmt.text.layout import LAYOUTS
 from graftmt.text.plain_learning import train_plain_model
-from graftmt.text.protocol import BOUNDARY
+from graftmt.text.protocol import BOUNDARY, LAYOUTS
 
 KIND = "sentencepiece"
 FILE = "sentencepiece.model"

@@ -10,8 +10,7 @@ from graftmt.documents import check_fields
 from graftmt.errors import DataError
 from graftmt.text.foreign.subword_text import ForeignText, read_again
 from graftmt.text.kinds import TextKind, text_kind
-from graftmt.text.layout import SIDES, Layout, Side
-from graftmt.text.protocol import text_fingerprint
+from graftmt.text.protocol import SIDES, Layout, Side, text_fingerprint
 
 KIND = "two-sided"
 

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graftmt.files import write_json, write_text
+from graftmt.documents import write_json
+from graftmt.files import write_text
 from graftmt.interop.export.joint_rows import JointRows, joint_rows
 from graftmt.interop.export.library_class import LONGEST, LibraryClass
 from graftmt.interop.export.library_tokenizer import tokenizer_config
@@ -24,7 +25,7 @@ from graftmt.interop.export.text_files import copy_standalone, names_of_rows, re
 from graftmt.interop.export.text_for_import import write_text_for_import
 from graftmt.interop.export.text_form import LibraryTextForm
 from graftmt.tensor_files import write_tensors
-from graftmt.text.layout import SIDES
+from graftmt.text.protocol import SIDES
 
 FORMAT = {"format": "pt"}
 """What transformers expects in a safetensors file."""

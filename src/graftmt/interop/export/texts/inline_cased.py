@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graftmt.interop.export.text_form import TextForm
 from graftmt.text import Text
-from graftmt.text.tokenizer import FILE, KIND
+from graftmt.text.kinds.inline_cased import FILE, KIND
 
 
 class InlineCasedForm(TextForm):

@@ -11,8 +11,7 @@ from graftmt.text.foreign.tokenizer_folder import SPECIALS, TextFolder
 from graftmt.text.kinds.sentencepiece import SentencePieces, SentencePieceText
 from graftmt.text.kinds.two_sided import TwoSidedText
 from graftmt.text.languages import is_language_name
-from graftmt.text.layout import SIDES, Layout, Side
-from graftmt.text.protocol import BaseText
+from graftmt.text.protocol import SIDES, BaseText, Layout, Side
 
 MODELS = ("sentencepiece.bpe.model", "sentencepiece.model", "spm.model")
 SIDE_MODELS: dict[Side, str] = {"source": "source.spm", "target": "target.spm"}

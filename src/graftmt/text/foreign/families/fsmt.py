@@ -7,8 +7,7 @@ from graftmt.text.foreign.tokenizer_folder import TextFolder
 from graftmt.text.kinds.moses_bpe import FILE, WORD_END, Merges, MosesText
 from graftmt.text.kinds.two_sided import TwoSidedText
 from graftmt.text.languages import is_language_name
-from graftmt.text.layout import SIDES, Layout
-from graftmt.text.protocol import BaseText
+from graftmt.text.protocol import SIDES, BaseText, Layout
 
 VOCABULARIES = {"source": "vocab-src.json", "target": "vocab-tgt.json"}
 

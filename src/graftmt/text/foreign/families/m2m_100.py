@@ -5,8 +5,7 @@ from __future__ import annotations
 from graftmt.text.foreign.language_codes import M2M_100
 from graftmt.text.foreign.shared import shared_text, vocabulary_text
 from graftmt.text.foreign.tokenizer_folder import TextFolder
-from graftmt.text.layout import LAYOUTS, Layout
-from graftmt.text.protocol import BaseText
+from graftmt.text.protocol import LAYOUTS, BaseText, Layout
 
 
 def read_text(found: TextFolder) -> BaseText:

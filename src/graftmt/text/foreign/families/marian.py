@@ -12,8 +12,7 @@ from graftmt.text.foreign.tokenizer_folder import TextFolder
 from graftmt.text.kinds.sentencepiece import SentencePieces, SentencePieceText
 from graftmt.text.kinds.two_sided import TwoSidedText
 from graftmt.text.languages import is_language_name
-from graftmt.text.layout import SIDES, Layout, Side
-from graftmt.text.protocol import BaseText
+from graftmt.text.protocol import SIDES, BaseText, Layout, Side
 
 MODELS: dict[Side, str] = {"source": "source.spm", "target": "target.spm"}
 

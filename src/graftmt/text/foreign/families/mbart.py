@@ -5,8 +5,7 @@ from __future__ import annotations
 from graftmt.text.foreign.language_codes import MBART_50
 from graftmt.text.foreign.shared import shared_text
 from graftmt.text.foreign.tokenizer_folder import TextFolder
-from graftmt.text.layout import LAYOUTS
-from graftmt.text.protocol import BaseText
+from graftmt.text.protocol import LAYOUTS, BaseText
 
 
 def read_text(found: TextFolder) -> BaseText:

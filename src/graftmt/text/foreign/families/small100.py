@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from graftmt.text.foreign.families.m2m_100 import read_arranged
 from graftmt.text.foreign.tokenizer_folder import TextFolder
-from graftmt.text.layout import LAYOUTS
-from graftmt.text.protocol import BaseText
+from graftmt.text.protocol import LAYOUTS, BaseText
 
 
 def read_text(found: TextFolder) -> BaseText:

@@ -12,8 +12,9 @@ import pytest
 
 from graftmt import base as module
 from graftmt.base import TENSORS, Base, check_stored
+from graftmt.checked import KNOWN, SETTLED, is_known, remember
 from graftmt.errors import CheckpointError
-from graftmt.known_files import FOLDER, SETTLED, default_cache_folder, is_known, remember
+from graftmt.places import default_cache_folder
 
 MARK = "what was found"
 
@@ -27,7 +28,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been there for a while."""
     now = time.time
-    monkeypatch.setattr("graftmt.known_files.time.time", lambda: now() + 2 * SETTLED)
+    monkeypatch.setattr("graftmt.checked.time.time", lambda: now() + 2 * SETTLED)
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_a_moved_base_is_hashed_again_and_a_damaged_note_too(stored: Path, hashe
     moved = stored.rename(stored.with_name("moved"))
     Base.load(moved)
     assert hashed[-1] > 0
-    for note in (default_cache_folder() / FOLDER).iterdir():
+    for note in (default_cache_folder() / KNOWN).iterdir():
         note.write_text("{", encoding="utf-8")
     Base.load(moved)
     assert hashed[-1] > 0

@@ -1,18 +1,52 @@
-"""graftmt's own search, on any device; on a CPU with int8 weights too. Layer 3½."""
+"""What searches for translations once a composition is made: what a translator asks of an engine, and graftmt's own. Layer 3½.
+
+Its own runs on any device, on a CPU with int8 weights too. `interop.engine_registry` knows all engines, also those that need
+other programs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
 from graftmt.decoding import Hypothesis, SearchOptions, search_all
 from graftmt.decoding.int8 import Int8Weights, int8_kernels
-from graftmt.engines.engine_protocol import OnBatch
 from graftmt.errors import ConfigError
 from graftmt.model import Transformer
 from graftmt.packs import Composition
+
+OnBatch = Callable[[int], None]
+"""Hears how many lines are done."""
+
+
+class Searcher(Protocol):
+    """One composition, ready to translate; used from many threads."""
+
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        options: SearchOptions,
+        on_batch: OnBatch | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The `options.n_best` best hypotheses of each source, whose ids are as the encoder reads them.
+
+        `prefixes[i]` is what the decoder starts from; all have one length. `on_batch` hears how many sources are done.
+        """
+
+
+class Engine(Protocol):
+    """A way to run compositions; a translator has one."""
+
+    @property
+    def how(self) -> str:
+        """Engine and precision in a word or two: translations that were made otherwise may differ."""
+
+    def searcher(self, composition: Composition, base: str) -> Searcher:
+        """For a composition made with `fold=True` on the base of this fingerprint. A translator asks once for each."""
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,5 @@
+"""A layout says whose code is read from which matrix, and kinds of text are found again."""
+
 from __future__ import annotations
 
 from itertools import product
@@ -8,7 +10,7 @@ import pytest
 from graftmt.errors import ConfigError
 from graftmt.text import Layout, Subwords, Tokenizer
 from graftmt.text.kinds import TextKind, default_kind, text_kind
-from graftmt.text.layout import LAYOUTS, SIDES
+from graftmt.text.protocol import LAYOUTS, SIDES
 from graftmt.text.stored import StoredText, describe, files_to_store
 
 
