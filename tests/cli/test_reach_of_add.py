@@ -20,8 +20,8 @@ import graftmt as package
 
 FOLDER = f"{Path(package.__file__).parent}/"
 COMPONENTS = "packs/components/"
-MOST_MODULES = 122
-"""122 when this was written, seven of them for back-translation. A change that needs more is looked at twice."""
+MOST_MODULES = 108
+"""108 when this was written, seven of them for back-translation. A change that needs more is looked at twice."""
 
 
 @contextmanager

@@ -97,6 +97,33 @@ def test_the_last_checkpoint_is_scored_next_to_the_best_one(run, results, tmp_pa
     assert "pack-last" in outcome["failed"]["model-7-el-seed1"]
 
 
+def test_a_last_checkpoint_that_is_the_best_one_is_not_translated_again(
+    run, results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translated: list[tuple[str, str]] = []
+
+    def noted(profile: Any, name: str, corpus: Any, *others: Any, work: Path, **more: Any) -> Any:
+        translated.append((name, work.parent.parent.name.partition(".")[0]))
+        return score(profile, name, corpus, *others, work=work, **more)
+
+    score = evaluating.score
+    monkeypatch.setattr(evaluating, "score", noted)
+    asked = ("--tables", "2", "--rows", "7", "packs.validations=1")  # validated at the end alone, which then is the best
+    sets = ("evaluation.sets.last={split: test, lines: 4, checkpoint: last}", "evaluation.sets.more={split: test, lines: 3}")
+    run(tmp_path, *asked, *sets)
+    greek = results(tmp_path)["model-7-el-seed1"]
+    assert greek["scores"]["last"]["directions"] == greek["scores"]["test"]["directions"]
+    assert greek["scores"]["last"]["settings"]["checkpoint"] == "last"
+    assert sorted(name for name, job in translated if job == "model-7-el-seed1") == ["more", "test"]
+    kept = tmp_path / "translations" / greek["name"]
+    (best,), (last,) = (list(kept.glob(f"{name}.*.el-fr.txt")) for name in ("test", "last"))
+    assert best.read_bytes() == last.read_bytes()
+    # Other lines than those of the best one's set: scored by themselves.
+    translated.clear()
+    run(tmp_path, *asked, "evaluation.sets.last={split: test, lines: 2, checkpoint: last}")
+    assert [name for name, job in translated if job == "model-7-el-seed1"] == ["last"]
+
+
 def test_directions_between_initial_languages_can_have_fewer_lines(run, results, tmp_path: Path) -> None:
     run(tmp_path, "--tables", "2", "--rows", "7", "evaluation.sets.test.between_lines=2")
     found = results(tmp_path)

@@ -143,7 +143,7 @@ def test_languages_are_named_in_words(known_base: Base, code: str, words: str) -
 
 
 def test_without_the_library_the_code_is_the_name(known_base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graftmt.text.language_tags.is_installed", lambda: False)
+    monkeypatch.setattr("graftmt.text.languages.is_installed", lambda: False)
     assert provenance(known_base, ("el",))["language_names"] == {"el": "el"}
 
 
