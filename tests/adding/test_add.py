@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,10 +20,11 @@ from graftmt.adding.add_options import AddOptions
 from graftmt.adding.examination import Examination
 from graftmt.adding.plan import Request, requests_of
 from graftmt.adding.result import AddResult
+from graftmt.adding.verdict import Verdict
 from graftmt.base import Base
 from graftmt.errors import CheckpointError, ConfigError, GraftError
 from graftmt.folders import exclusive
-from graftmt.packs import load_pack
+from graftmt.packs import Recipe, load_pack
 from graftmt.packs.card import kind_of
 from graftmt.progress import Listener, heard_by
 from graftmt.training import Stopped
@@ -612,3 +614,27 @@ def test_a_pack_takes_no_training_line_along(options: AddOptions, base: Base) ->
     assert result.pack is not None
     checks = load_pack(result.config.run / "pack").card["text"]["wrong_language"]
     assert checks and all("examples" not in check for check in checks.values())
+
+
+def test_costs_in_other_directions_are_named_where_the_pack_can_have_them(options: AddOptions, base: Base) -> None:
+    result = add(options, base, dry_run=True)
+    entry = {"chrf": 50.0, "lines": 100, "zero_shot": False, "few_lines": False}
+    verdict = Verdict("test", 1, {"el-en": entry}, [], copying=5.0)
+
+    def costs(recipe: str, *partners: str, few: tuple[str, ...] = ()) -> list[str]:
+        corpus = replace(result.corpus, partners=(*partners, *few), few=few)
+        trained: Any = SimpleNamespace(recipe=Recipe.parse(recipe))
+        plan = replace(result.plan, corpus=corpus)
+        found = run.judgement_of(AddResult(plan, result.config, result.examination, pack=trained), verdict)
+        assert found is not None
+        return [words for words in found.advice if words.startswith("Zero-shot: ")]
+
+    default = "embed + enc-first-layer + init:alignment"
+    assert costs("embed + init:alignment", "en") == []
+    for recipe in (default, "embed + enc-first-layer", f"{default} + code:learned:fr"):
+        assert costs(recipe, "en", few=("fr", "ru")) == [], "the lines are what keeps the others"
+        assert "first layer" in costs(recipe, "en")[0], "such as a default pack that is continued without lines"
+    (cost,) = costs(f"{default} + enc-lora-all(4)", "en", few=("fr", "ru"))
+    assert "LoRA" in cost and cost.endswith("which this pack had.")
+    assert costs("embed + enc-lora-all(4)", "en", "fr")[0].endswith("which this pack had.")
+    assert costs("embed + enc-lora-all(4)", *base.target_languages) == [], "no direction is zero-shot"

@@ -17,10 +17,9 @@ def judgement(
     *,
     own: float | None = None,
     copying: float = 5.0,
-    recipe: str = "embed",
+    costly: str = "embed",
     pairs: int = 2000,
-    is_default: bool = True,
-    augmented: bool = False,
+    several: bool = False,
     improving: bool = False,
     side: Side = "source",
     lines: int = 100,
@@ -33,12 +32,12 @@ def judgement(
     counts = {"numbers": numbers, "own_numbers": own_numbers}
     verdict = Verdict("test", 5, {"el-en": entry}, [], copying=copying, own=own, own_directions=directions, **counts)
     known: dict[str, Any] = {
-        "is_default": is_default,
-        "augmented": augmented,
+        "costly": Recipe.parse(costly).components,
+        "several": several,
         "still_improving": improving,
         "out_of_step": out_of_step,
     }
-    found = judged(verdict, side, pairs, recipe=Recipe.parse(recipe), **known)
+    found = judged(verdict, side, pairs, **known)
     assert found is not None
     return found
 
@@ -117,21 +116,22 @@ def test_the_curve_is_what_was_measured_and_more_text_never_hurts(side: str) -> 
 
 def test_what_another_recipe_costs_in_other_directions_is_named() -> None:
     for part in ("enc-adapters-all(64)", "enc-lora-all(16)", "enc-first-layer", "enc-all-layers"):
-        recipe = f"embed + {part}"
-        advice = judgement(50, own=60, recipe=recipe, is_default=False).advice
+        advice = judgement(50, own=60, costly=f"embed + {part}").advice
         assert sum(words.startswith("Zero-shot: ") for words in advice) == 1
-        (with_lines,) = (
-            words
-            for words in judgement(50, own=60, recipe=recipe, is_default=False, augmented=True).advice
-            if words.startswith("Zero-shot: ")
-        )
-        assert with_lines.endswith("which this pack had.")
-        assert not any("Zero-shot" in words for words in judgement(50, own=60, recipe=recipe).advice)
+    assert not any("Zero-shot" in words for words in judgement(50, own=60).advice)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_costs_that_were_measured_with_one_language_say_so_to_a_pack_with_several(side: Side) -> None:
+    for several in (False, True):
+        advice = judgement(50, own=60, costly="embed + adapters-all(64)", side=side, several=several).advice
+        (cost,) = (words for words in advice if words.startswith("Zero-shot: "))
+        assert cost.endswith("which this pack had.") == several
 
 
 def test_every_part_of_a_recipe_names_its_own_cost_once() -> None:
     recipe = "embed + enc-first-layer + enc-adapters-2(64) + enc-adapters-3(32) + enc-lora-4(8)"
-    advice = judgement(50, own=60, recipe=recipe, is_default=False).advice
+    advice = judgement(50, own=60, costly=recipe).advice
     costs = [words for words in advice if words.startswith("Zero-shot: ")]
     assert [any(part in words for words in costs) for part in ("first layer", "adapters", "LoRA")] == [True] * 3
     assert len(costs) == 3
@@ -139,7 +139,7 @@ def test_every_part_of_a_recipe_names_its_own_cost_once() -> None:
 
 def test_a_target_pack_is_told_of_what_was_measured_for_its_side() -> None:
     def costs(recipe: str) -> list[str]:
-        advice = judgement(50, own=60, recipe=recipe, is_default=False, side="target").advice
+        advice = judgement(50, own=60, costly=recipe, side="target").advice
         return [words for words in advice if words.startswith("Zero-shot: ")]
 
     assert [len(costs(f"embed + {part}")) for part in ("lora-all(16)", "adapters-all(64)")] == [1, 1]
@@ -149,7 +149,7 @@ def test_a_target_pack_is_told_of_what_was_measured_for_its_side() -> None:
 
 def test_what_is_for_trained_directions_alone_costs_the_others_nothing() -> None:
     for part in ("enc-adapters-all(64)@trained", "enc-lora-all(16)@trained", "enc-all-layers@trained"):
-        advice = judgement(50, own=60, recipe=f"embed + {part}", is_default=False).advice
+        advice = judgement(50, own=60, costly=f"embed + {part}").advice
         assert not any("Zero-shot" in words for words in advice)
 
 

@@ -24,11 +24,12 @@ from graftmt.devices import choose_device, world_size
 from graftmt.documents import read_json, write_json
 from graftmt.packs import Pack, check_recipe, pack_tokenizer, save_pack
 from graftmt.progress import say, silence
+from graftmt.text import languages_of
 from graftmt.training import train_pack
 from graftmt.training.checkpoints import way_out
 from graftmt.training.distribution import processes
 from graftmt.training.journal import OnStep, draw_if_possible, read_log
-from graftmt.training.pack_job import PackJob, resolved_recipe
+from graftmt.training.pack_job import PackJob, other_side, resolved_recipe
 from graftmt.training.pack_training import pack_subwords, prepare_pack
 from graftmt.training.stopping import Stopped
 
@@ -234,15 +235,17 @@ def judgement_of(result: AddResult, verdict: Verdict) -> Judgement | None:
     assert result.pack is not None
     plan, log = result.plan, result.config.run / "log.jsonl"
     events = read_log(log) if log.is_file() else []
-    augmented = plan.augment is not None
-    default = default_recipe(plan.side, plan.base, plan.options.partners, augmented=augmented)
+    several = len(result.corpus.partners) > 1
+    default = default_recipe(plan.side, plan.base, augmented=several).components
+    # Of a pack that is trained with all of the base's languages no direction is zero-shot.
+    trained = {*result.corpus.partners} - {*result.corpus.few}
+    untrained = {*languages_of(plan.base.tokenizer, other_side(plan.side))} - trained
     return judged(
         verdict,
         plan.side,
         max(result.examination.pairs.values(), default=0),
-        recipe=result.pack.recipe,
-        is_default=result.pack.recipe == default,
-        augmented=augmented,
+        costly=[component for component in result.pack.recipe.components if untrained and component not in default],
+        several=several,
         still_improving=is_still_improving([event for event in events if event["event"] == "validation"]),
         out_of_step=max((entry["share"] for entry in result.alignment), default=0.0),
     )

@@ -14,7 +14,8 @@ from statistics import fmean
 from typing import Any, Literal
 
 from graftmt.adding.verdict import Verdict
-from graftmt.packs import Recipe, Side
+from graftmt.packs import Side
+from graftmt.packs.component import Component
 
 Level = Literal["excellent", "usable", "poor", "unusable", "unknown"]
 
@@ -76,15 +77,15 @@ def judged(
     side: Side,
     pairs: int,
     *,
-    recipe: Recipe,
-    is_default: bool,
-    augmented: bool = False,
+    costly: Sequence[Component] = (),
+    several: bool = False,
     still_improving: bool = False,
     out_of_step: float = 0.0,
 ) -> Judgement | None:
     """None where no trained direction could be scored. `pairs`: lines that were trained on; `out_of_step`: share of them.
 
-    `augmented`: it trained on lines in the base's other languages too.
+    `costly`: components that the default recipe does not have, of a pack that has untrained directions; `several`: it was
+    trained with more of the base's languages than one, if only on a few lines.
     """
     trained = [entry for entry in verdict.scores.values() if not (entry["zero_shot"] or entry["few_lines"])]
     if not trained:
@@ -96,7 +97,7 @@ def judged(
         *_aligned(out_of_step),
         *(_more_text(side, pairs) if level != "unknown" and _has_room(score, level) else ()),
         *(_more_steps() if still_improving and _has_room(score, level) else ()),
-        *([] if is_default else _recipe_cost(recipe, side, augmented)),
+        *_recipe_cost(costly, side, several),
     ]
     return Judgement(
         level=level,
@@ -198,11 +199,11 @@ def _more_steps() -> list[str]:
     ]
 
 
-def _recipe_cost(recipe: Recipe, side: Side, augmented: bool) -> list[str]:
-    """What another recipe than the default costs in directions that are not trained, where that was measured."""
-    costs = dict.fromkeys(component.zero_shot_cost(side) for component in recipe.components)
+def _recipe_cost(components: Sequence[Component], side: Side, several: bool) -> list[str]:
+    """What they cost in directions that are not trained, where that was measured: with English alone."""
+    costs = dict.fromkeys(component.zero_shot_cost(side) for component in components)
     default = " The default recipe cost nothing." if side == "source" else ""
-    lines = " That was without lines in other languages, which this pack had." if augmented and side == "source" else ""
+    lines = " That was without lines in other languages, which this pack had." if several else ""
     return [f"Zero-shot: {cost}{default}{lines}" for cost in costs if cost]
 
 
