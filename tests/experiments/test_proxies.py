@@ -129,6 +129,11 @@ def test_a_profile_names_initial_languages_for_new_ones(change: str) -> None:
         load_profile("demo", [change])
 
 
+def test_a_profile_may_name_proxies_of_the_papers_languages_that_it_leaves_out() -> None:
+    """`new=[el]` is enough to run docs, which names all four, for one language."""
+    assert load_profile("docs", ["new=[el]"]).proxies["el"] == "bg"
+
+
 @pytest.mark.parametrize("codes", [{"el": 1}, {"el": {"fr": "near"}}, [3]])
 def test_damaged_distances_are_an_error(tmp_path: Path, codes: Any) -> None:
     (tmp_path / "made.json").write_text(json.dumps({"codes": codes}), encoding="utf-8")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from graftmt.configuration import apply_overrides, check_numbers, check_seed, from_mapping, load_yaml, one_or_more, zero_or_more
 from graftmt.decoding import SearchOptions
 from graftmt.errors import ConfigError, nearest
-from graftmt.experiments.definitions import Corpus, models, run_owner
+from graftmt.experiments.definitions import Corpus, models, new_languages, run_owner
 from graftmt.training import StageConfig, SubwordConfig, ValidationConfig
 from graftmt.training.run_configuration import MOST_THREADS, ModelSection, NewDirectionsConfig
 
@@ -200,7 +200,7 @@ class Profile:
     augmentation: AugmentationSection = field(default_factory=AugmentationSection)
     proxies: dict[str, str] = field(default_factory=dict)
     """New language → the initial one whose code `code:proxy` is for it (Table 25). Default: the nearest one, computed from a
-    model that is re-trained with the language."""
+    model that is re-trained with the language. One for a language of the paper that is not in `new` decides nothing."""
     sizes: tuple[int, ...] | None = None
     """Of training corpora, for figures by size, instead of those that the figures name."""
     size_steps: dict[str, int] = field(default_factory=dict)
@@ -261,12 +261,7 @@ class Profile:
                 raise ConfigError(
                     f"packs.{name} has {', '.join(pairs)}; expected a number of line pairs for each of {', '.join(self.new)}."
                 )
-        for language, proxy in self.proxies.items():
-            if language not in self.new or proxy not in self.initial:
-                raise ConfigError(
-                    f"proxies has {language}: {proxy}; expected a new language ({', '.join(self.new)}) and the initial one "
-                    f"whose code it takes ({', '.join(self.initial)})."
-                )
+        self._check_proxies()
         for number in (*self.changes, *self.left_out):
             if not number.isdecimal() or int(number) not in models():
                 raise ConfigError(f"changes and left_out go by the numbers of models; got {number!r}.")
@@ -275,6 +270,15 @@ class Profile:
                 raise ConfigError(
                     f"changes.{number}: ({number}) is a stage of the run that makes ({owner}), whose changes both have; write "
                     f"changes.{owner}=[stages.0.KEY=VALUE]."
+                )
+
+    def _check_proxies(self) -> None:
+        left_out = (new_languages("TED") | new_languages("ParaCrawl")) - {*self.new}
+        for language, proxy in self.proxies.items():
+            if language not in left_out and (language not in self.new or proxy not in self.initial):
+                raise ConfigError(
+                    f"proxies has {language}: {proxy}; expected a new language ({', '.join(self.new)}) and the initial one "
+                    f"whose code it takes ({', '.join(self.initial)}). To have it computed: proxies.{language}=null."
                 )
 
 
