@@ -425,6 +425,8 @@ def test_where_the_paper_s_chrf_contradicts_its_finding_that_is_said(job) -> Non
         ((-0.1, 2.0), 0.0, "undecided"),
         ((-0.4, 2.0), 0.5, "holds"),
         ((-0.7, 0.2), 0.5, "undecided"),
+        ((-0.4, 0.1), 0.3, "undecided"),  # level contradicts no claim that it is as good
+        ((-0.5, 0.5), 0.5, "undecided"),
         ((-2.0, -0.6), 0.5, "fails"),
         ((-0.9, -0.6), 1.0, "holds"),
     ],

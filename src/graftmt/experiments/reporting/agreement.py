@@ -124,13 +124,17 @@ class Claim:
         return f"{self.text}: {self.difference:+.1f}{interval}{tested}"
 
     def verdict(self, slack: float) -> Verdict:
-        """Whether the interval bears the claim out. A difference alone does neither, however large it is."""
+        """Whether the interval bears the claim out. A difference alone does neither, however large it is.
+
+        Two that are level contradict a claim that one is better, and none that it is as good.
+        """
         if self.interval is None:
             return "untested"
         low, high = self.interval
         if low > -slack:
             return "holds"
-        return "fails" if high < -slack or (low >= -MARGIN and high <= MARGIN) else "undecided"
+        level = not slack and low >= -MARGIN and high <= MARGIN
+        return "fails" if high < -slack or level else "undecided"
 
 
 @dataclass(frozen=True, kw_only=True)
