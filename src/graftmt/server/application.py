@@ -1,4 +1,4 @@
-"""The application: routes, guard and page put together; the same for uvicorn, tests and Ray Serve. Layer 5."""
+"""The application: routes, guard and page put together; the same for uvicorn, tests and Ray Serve. Layer 6."""
 
 from __future__ import annotations
 

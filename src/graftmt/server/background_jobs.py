@@ -1,4 +1,4 @@
-"""Files translated as jobs, in a folder that several servers may share: whoever is free takes the next one. Layer 5.
+"""Files translated as jobs, in a folder that several servers may share: whoever is free takes the next one. Layer 6.
 
 Each job is a folder with `job.json`, `input`, and at the end `result` or `error.json`. Who works on one holds the lock on its
 file `lock`, which goes with the process; a job whose server was killed is begun again by the next.

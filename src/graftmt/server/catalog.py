@@ -1,4 +1,4 @@
-"""What is served at one moment: the resident base, the packs on top of it, and what they open. An immutable value. Layer 5."""
+"""What is served at one moment: the resident base, the packs on top of it, and what they open. An immutable value. Layer 6."""
 
 from __future__ import annotations
 

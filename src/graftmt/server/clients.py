@@ -1,4 +1,4 @@
-"""Who asks: an API key or an address, with its limits. Layer 5."""
+"""Who asks: an API key or an address, with its limits. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the languages served here a text is in, with confidence. Layer 5.
+"""Which of the languages served here a text is in, with confidence. Layer 6.
 
 py3langid chooses among the served languages that it knows. A new language that it does not know competes with all of these
 together by the statistics of its pack's vocabulary. A base's own language that it does not know is told by its script; where

@@ -1,4 +1,4 @@
-"""The batching engine: lines of all users wait in one queue; those that share a composition are translated together. Layer 5.
+"""The batching engine: lines of all users wait in one queue; those that share a composition are translated together. Layer 6.
 
 Any thread may submit. Workers take the line that is due first, wait for company within the latency bound, and fill a batch with
 lines of like length, whoever sent them and whatever their direction, as long as base and packs are the same.

@@ -1,4 +1,4 @@
-"""Directions that another engine runs: a model for each pair of packs, which comes and goes with them. Layer 5.
+"""Directions that another engine runs: a model for each pair of packs, which comes and goes with them. Layer 6.
 
 Each of these models holds the whole base again, which is why they are only made for directions that are named.
 """

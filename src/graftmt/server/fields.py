@@ -1,4 +1,4 @@
-"""What a client sent, however it sent it: JSON, a form, the query string, or several of these. Layer 5."""
+"""What a client sent, however it sent it: JSON, a form, the query string, or several of these. Layer 6."""
 
 from __future__ import annotations
 

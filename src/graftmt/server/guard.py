@@ -1,4 +1,4 @@
-"""Around every request: its id, limits on size and time, headers for browsers, a log line, errors without insides. Layer 5."""
+"""Around every request: its id, limits on size and time, headers for browsers, a log line, errors without insides. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes for files: jobs under /v1, and LibreTranslate's /translate_file, which waits for one. Layer 5."""
+"""Routes for files: jobs under /v1, and LibreTranslate's /translate_file, which waits for one. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API keys: a file of hashes, with a limit each; the keys themselves are shown once and stored nowhere. Layer 5."""
+"""API keys: a file of hashes, with a limit each; the keys themselves are shown once and stored nowhere. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LibreTranslate's API, as its clients use it: JSON, forms and query strings, also where they are unusual. Layer 5."""
+"""LibreTranslate's API, as its clients use it: JSON, forms and query strings, also where they are unusual. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server's log: a JSON object a line. A disk that is full loses lines, which are counted, and no request. Layer 5."""
+"""The server's log: a JSON object a line. A disk that is full loses lines, which are counted, and no request. Layer 6."""
 
 from __future__ import annotations
 

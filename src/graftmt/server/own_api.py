@@ -1,4 +1,4 @@
-"""Our own API under /v1: packs with their cards, routes with scores, alternatives, long documents as a stream. Layer 5."""
+"""Our own API under /v1: packs with their cards, routes with scores, alternatives, long documents as a stream. Layer 6."""
 
 from __future__ import annotations
 

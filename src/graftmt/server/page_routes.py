@@ -1,4 +1,4 @@
-"""The page and what watches the server: static files of the package, /ready and /metrics. Layer 5."""
+"""The page and what watches the server: static files of the package, /ready and /metrics. Layer 6."""
 
 from __future__ import annotations
 

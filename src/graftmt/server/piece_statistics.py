@@ -1,4 +1,4 @@
-"""How well a vocabulary fits a text: what tells a new language that no detector knows, from its pack alone. Layer 5.
+"""How well a vocabulary fits a text: what tells a new language that no detector knows, from its pack alone. Layer 6.
 
 A vocabulary was learned from text of its language, and its pieces are in order of use, so that Zipf's law says about how likely
 each is. The vocabulary under which a text is likelier is the one it was written for.

@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests, queue, batches, latency by direction, packs. Layer 5."""
+"""What Prometheus is told: requests, queue, batches, latency by direction, packs. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must come out of a translation as it went in: variables, addresses, tags. Layer 5."""
+"""What must come out of a translation as it went in: variables, addresses, tags. Layer 6."""
 
 from __future__ import annotations
 

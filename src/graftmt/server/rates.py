@@ -1,4 +1,4 @@
-"""How much one key or address may ask for in a minute. Counted in this process: replicas count each for themselves. Layer 5."""
+"""How much one key or address may ask for in a minute. Counted in this process: replicas count each for themselves. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client is told in place of an answer: a status, one sentence, and when to come back. Layer 5."""
+"""What a client is told in place of an answer: a status, one sentence, and when to come back. Layer 6."""
 
 from __future__ import annotations
 

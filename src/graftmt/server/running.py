@@ -1,4 +1,4 @@
-"""The server as a process: uvicorn with a time limit on heads of requests, and an orderly end. Layer 5."""
+"""The server as a process: uvicorn with a time limit on heads of requests, and an orderly end. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers look like, and what requests may hold, for OpenAPI and whoever reads it. Layer 5."""
+"""What answers look like, and what requests may hold, for OpenAPI and whoever reads it. Layer 6."""
 
 from __future__ import annotations
 

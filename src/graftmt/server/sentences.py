@@ -1,4 +1,4 @@
-"""Long text as sentences, and back: what is between sentences is kept byte for byte. Layer 5."""
+"""Long text as sentences, and back: what is between sentences is kept byte for byte. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `graftmt serve` can be asked for: declared once, for the command line and Python. Layer 5."""
+"""What `graftmt serve` can be asked for: declared once, for the command line and Python. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every route works with: the packs in service, the engine, detection, and texts translated with their layout. Layer 5."""
+"""What every route works with: the packs in service, the engine, detection, and texts translated with their layout. Layer 6."""
 
 from __future__ import annotations
 

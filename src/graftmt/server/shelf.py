@@ -1,4 +1,4 @@
-"""The packs in service: watched folders become catalogs, one after the other; what cannot be served is reported. Layer 5."""
+"""The packs in service: watched folders become catalogs, one after the other; what cannot be served is reported. Layer 6."""
 
 from __future__ import annotations
 

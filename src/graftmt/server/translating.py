@@ -1,4 +1,4 @@
-"""A request to translate, checked and carried out; both APIs ask for it. Layer 5."""
+"""A request to translate, checked and carried out; both APIs ask for it. Layer 6."""
 
 from __future__ import annotations
 

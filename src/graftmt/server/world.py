@@ -1,4 +1,4 @@
-"""All that the routes of one server share. Layer 5."""
+"""All that the routes of one server share. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of text that can be translated with their layout kept: one file each, found by name or by a file's ending. Layer 5."""
+"""Kinds of text that can be translated with their layout kept: one file each, found by name or by a file's ending. Layer 6."""
 
 from __future__ import annotations
 

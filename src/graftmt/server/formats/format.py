@@ -1,4 +1,4 @@
-"""What a kind of text has to offer. Layer 5."""
+"""What a kind of text has to offer. Layer 6."""
 
 from __future__ import annotations
 

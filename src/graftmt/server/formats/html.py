@@ -1,4 +1,4 @@
-"""HTML by its text nodes: tags, attributes, comments, scripts and styles stay; `translate="no"` is respected. Layer 5."""
+"""HTML by its text nodes: tags, attributes, comments, scripts and styles stay; `translate="no"` is respected. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain text: one block, kept as it is but for its sentences. Layer 5."""
+"""Plain text: one block, kept as it is but for its sentences. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subtitles (SubRip): numbers and times stay, the lines of a cue are one text, wrapped again into as many lines. Layer 5."""
+"""Subtitles (SubRip): numbers and times stay, the lines of a cue are one text, wrapped again into as many lines. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`graftmt serve --ray`: replicas on a Ray cluster, as many as the load needs, until the server is told to stop. Layer 5."""
+"""`graftmt serve --ray`: replicas on a Ray cluster, as many as the load needs, until the server is told to stop. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The front of a server on Ray: takes requests within the limits, and hands each to a replica with its packs. Layer 5."""
+"""The front of a server on Ray: takes requests within the limits, and hands each to a replica with its packs. Layer 6."""
 
 from __future__ import annotations
 

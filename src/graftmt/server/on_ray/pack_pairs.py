@@ -1,4 +1,4 @@
-"""Which packs a request needs, told by what the client sent: replicas that have them translate it. Layer 5."""
+"""Which packs a request needs, told by what the client sent: replicas that have them translate it. Layer 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One replica of the server on Ray: the whole application in a process of its own, asked through the front. Layer 5."""
+"""One replica of the server on Ray: the whole application in a process of its own, asked through the front. Layer 6."""
 
 from __future__ import annotations
 
