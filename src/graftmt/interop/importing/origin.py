@@ -9,7 +9,6 @@ import yaml
 
 from graftmt.files import LARGEST_TEXT, read_limited
 
-LICENCE_FILES = ("LICENSE", "LICENCE", "LICENSE.txt", "LICENSE.md")
 _LONGEST = 200
 
 
