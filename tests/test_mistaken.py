@@ -61,6 +61,15 @@ def test_a_base_is_found_inside_what_was_given(tmp_path: Path) -> None:
         read_pack_document(tmp_path / "demo" / "base")
 
 
+def test_the_base_of_a_training_that_was_stopped(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "mine"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "log.jsonl").touch()
+    for asked in (run, run / "base"):
+        with pytest.raises(GraftError, match=r"mine is not finished\. Rerun the command that began it"):
+            read_base_document(asked)
+
+
 def test_a_table_is_no_corpus(tmp_path: Path) -> None:
     for name, command in (("pairs.tsv", "prepare tsv"), ("memory.tmx", "prepare tmx"), ("text.txt", "a folder with a file")):
         (tmp_path / name).write_text("x\n", encoding="utf-8")

@@ -32,6 +32,11 @@ def instead_of_base(path: Path) -> str:
         return f"for a model of the Hugging Face hub: graftmt import {shown} -o {path.name}, then -b {path.name}"
     if CORPUS.is_one(path):
         return f"{path} is a corpus; a base is a folder with base.json in it"
+    for run in (path, path.parent):
+        if (run / "checkpoints").is_dir() and (run / "log.jsonl").is_file():
+            return (
+                f"the training in {run} is not finished. Rerun the command that began it to resume, and it makes {run / 'base'}"
+            )
     return ""
 
 

@@ -42,10 +42,10 @@ def check(
         print(json_text(asdict(outcome)))
     else:
         tell(*outcome.problems)
-        exempt = f", {outcome.not_checked} of them in sections that are not checked" if outcome.not_checked else ""
-        stated = f", {outcome.stated} of them stated without results" if outcome.stated else ""
+        stated = f", {outcome.stated} of them of what no result has" if outcome.stated else ""
+        exempt = f"; {outcome.not_checked} are in sections that are not checked" if outcome.not_checked else ""
         tell(
-            f"{len(outcome.problems)} problems. Claims: {outcome.claims}{stated}. Decimal numbers on the pages: "
-            f"{outcome.numbers}{exempt}."
+            f"{len(outcome.problems)} problems in {outcome.claims} claims{stated}, for {outcome.numbers} decimal numbers"
+            f"{exempt}."
         )
     raise typer.Exit(1 if outcome.problems else 0)

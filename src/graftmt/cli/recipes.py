@@ -90,10 +90,12 @@ def show_paper(side: str | None, number: int | None, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title="The paper's incremental models, and ours, from 101 on")
+    if number is None:
+        show_components()
+    table = Table(title="The paper's incremental models, and ours, from 101 on: the name, then the recipe")
     table.add_column("id", justify="right")
-    for name in ("model", "recipe"):
-        table.add_column(name, overflow="fold")
+    # One column for both: at 80 columns no part of a recipe is cut, and it can be copied.
+    table.add_column("model", overflow="fold")
     table.add_column("side")
     for name in ("paper", "computed"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -101,8 +103,7 @@ def show_paper(side: str | None, number: int | None, as_json: bool) -> None:
         mark = " *" if facts["agrees"] is False else ""
         table.add_row(
             str(facts["id"]),
-            Text(facts["name"]),
-            Text(facts["recipe"]),
+            Text.assemble((facts["name"], "dim"), "\n", facts["recipe"]),
             facts["side"],
             facts["paper_parameters"] or "—",
             f"{facts['computed_parameters']:,}{mark}",
@@ -123,7 +124,6 @@ def show_paper(side: str | None, number: int | None, as_json: bool) -> None:
         counts = (f"{total['rows']:,}", total["paper_parameters"], f"{total['computed_parameters']:,}")
         whole.add_row(total["name"], total["size"], *counts, total["assumption"])
     console.print(whole)
-    show_components()
 
 
 def show_components(as_json: bool = False) -> None:
@@ -143,8 +143,9 @@ def show_components(as_json: bool = False) -> None:
     from rich.text import Text
 
     table = Table(title="Components; also with dec- for enc-, and first, last or 1,2,3 for all")
-    for name in ("form", "what the pack has of its own", "sides"):
-        table.add_column(name, overflow="fold")
+    table.add_column("form", overflow="fold", min_width=30)
+    table.add_column("what the pack has of its own", overflow="fold")
+    table.add_column("sides", overflow="fold", max_width=14)
     for line in lines:
         of = "" if line["package"] == "graftmt" else f" (of the package {line['package']})"
         table.add_row(Text(line["form"]), Text(line["meaning"] + of), Text(line["sides"]))

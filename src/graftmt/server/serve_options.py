@@ -9,7 +9,7 @@ from pathlib import Path
 from graftmt.errors import ConfigError
 from graftmt.options import option
 
-ADDRESS, LOAD, LIMITS, PEOPLE = "Address", "Batches and time", "Limits", "Keys, logs, jobs"
+SERVED, ADDRESS, LOAD, LIMITS, PEOPLE = "What to serve", "Address", "Batches and time", "Limits", "Keys, logs, jobs"
 MACHINES = "Several machines"
 REPLICAS = "1-4"
 
@@ -18,11 +18,11 @@ REPLICAS = "1-4"
 class ServeOptions:
     """All options of the server."""
 
-    base: Path | None = option("--base", "-b", default=None)
+    base: Path | None = option("--base", "-b", default=None, group=SERVED)
     """Folder of the base, such as runs/demo/base. Not needed with --demo."""
-    packs: tuple[Path, ...] = option("--packs", "-p", default=(), commas=True)
+    packs: tuple[Path, ...] = option("--packs", "-p", default=(), commas=True, group=SERVED)
     """Packs, or folders of packs, with commas. Folders are watched: what is put there is served, what is removed is not."""
-    demo: bool = option("--demo", default=False)
+    demo: bool = option("--demo", default=False, group=SERVED)
     """Serve the demo's base and its two packs, which come with graftmt."""
 
     host: str = option("--host", default="127.0.0.1", group=ADDRESS)

@@ -268,7 +268,9 @@ class Trainer:
         )
         if "chrf" in scores.get("watched", {}):
             words += f"  other directions {scores['watched']['chrf']:.1f}"
-        self.report.message(f"validation at step {state.step:,}: {words}{'  (best so far)' if improved else ''}")
+        self.report.message(
+            f"validation at step {state.step:,}: {words}{f'  (best so far by {options.metric})' if improved else ''}"
+        )
         if warning := forgetting(state.validations):
             self.journal.write("warning", state.stage, state.step, text=warning)
             self.report.message(f"warning: {warning}")
