@@ -449,6 +449,17 @@ def test_the_front_page_has_the_rows_that_the_paper_prints_in_chrf_alone(job, tm
         assert [cell.strip().strip("*") for cell in rows["59"][4:6]] == [paper, ours]
 
 
+def test_the_front_page_says_which_languages_are_in_the_tables_alone(job, tmp_path: Path) -> None:
+    job(7, {"el-en": 54.0})
+    folder = job(12, {"el-en": 55.0})
+    write_report(folder, tmp_path / "one", tables=[2], figures=[])
+    job(7, {"uk-en": 53.0}, languages=["uk"])
+    write_report(folder, tmp_path / "two", tables=[2], figures=[])
+    pages = [(tmp_path / name / "README.md").read_text(encoding="utf-8") for name in ("one", "two")]
+    words = "el has the most results. Those of other new languages are in the tables: uk."
+    assert [words in page for page in pages] == [False, True]
+
+
 def test_the_front_page_says_which_findings_are_untested(job, tmp_path: Path) -> None:
     job(7, {"el-en": 54.0})
     folder = job(12, {"el-en": 55.0})

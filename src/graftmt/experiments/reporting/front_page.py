@@ -74,6 +74,9 @@ def _headline(report: Report) -> Iterator[str]:
                 if notes:
                     yield from (f"- <sup>{number}</sup> {escape(note)}" for number, note in enumerate(notes, 1))
                     yield ""
+        if others := [one for one in report.languages if one in results.new and one != language]:
+            yield f"{language} has the most results. Those of other new languages are in the tables: {', '.join(others)}."
+            yield ""
         yield from _headline_compositions(report, corpus, results)
 
 
