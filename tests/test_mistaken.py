@@ -13,6 +13,7 @@ from graftmt.base import read_base_document
 from graftmt.data import Corpus
 from graftmt.errors import DataError, GraftError
 from graftmt.packs import read_pack_document
+from graftmt.places import begin_run
 from graftmt.prepare.output_folder import open_splits
 
 
@@ -61,13 +62,22 @@ def test_a_base_is_found_inside_what_was_given(tmp_path: Path) -> None:
         read_pack_document(tmp_path / "demo" / "base")
 
 
-def test_the_base_of_a_training_that_was_stopped(tmp_path: Path) -> None:
+def test_the_base_of_a_training_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tmp_path / "runs" / "mine"
     (run / "checkpoints").mkdir(parents=True)
+    begin_run(run, "base")
     (run / "log.jsonl").touch()
     for asked in (run, run / "base"):
         with pytest.raises(GraftError, match=r"mine is not finished\. Rerun the command that began it"):
             read_base_document(asked)
+    monkeypatch.chdir(run.parent)
+    with pytest.raises(GraftError, match=r"mine is not finished\. Rerun the command that began it"):
+        read_base_document(Path("mine/base"))
+    begin_run(run, "pack")  # which makes no base
+    for asked in (run, run / "base"):
+        with pytest.raises(GraftError) as error:
+            read_base_document(asked)
+        assert "not finished" not in str(error.value)
 
 
 def test_a_table_is_no_corpus(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graftmt.documents import read_json
 from graftmt.errors import GraftError
-from graftmt.places import BASE, CORPUS, EXPORT, EXPORT_DOCUMENT, PACK
+from graftmt.places import BASE, CORPUS, EXPORT, EXPORT_DOCUMENT, PACK, RUNS
 
 ARCHIVE = ".graftpack"
 TABLES = {".tsv": "tsv", ".csv": "tsv", ".tab": "tsv", ".tmx": "tmx", ".jsonl": "jsonl", ".parquet": "parquet", ".po": "po"}
@@ -28,15 +28,15 @@ def instead_of_base(path: Path) -> str:
     if path.is_dir() and (path / "config.json").is_file():
         make = f"graftmt import {shown} -o {path.name}-base"
         return f"{path} is a model of Hugging Face{_kind_of(path)}. Make a base of it first: {make}"
+    for run in (path, path.parent):  # before hub ids: mine/base looks like one
+        if run.is_dir() and any(RUNS[of].is_one(run) for of in ("base", "retrained base")):
+            return (
+                f"the training in {run} is not finished. Rerun the command that began it to resume, and it makes {run / 'base'}"
+            )
     if not path.exists() and _looks_like_an_id(path):
         return f"for a model of the Hugging Face hub: graftmt import {shown} -o {path.name}, then -b {path.name}"
     if CORPUS.is_one(path):
         return f"{path} is a corpus; a base is a folder with base.json in it"
-    for run in (path, path.parent):
-        if (run / "checkpoints").is_dir() and (run / "log.jsonl").is_file():
-            return (
-                f"the training in {run} is not finished. Rerun the command that began it to resume, and it makes {run / 'base'}"
-            )
     return ""
 
 
